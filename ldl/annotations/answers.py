@@ -100,7 +100,7 @@ def heading_rows(table: pd.DataFrame, columns: VoteColumns, source: str, listed:
     """Return the rows (N,) that repeat or explain the header, which are no votes.
 
     Exports of surveys have the text of each question in a second row, and identifiers in JSON in a third row.
-    Raises LDLError if the first row of a matrix looks like a row of questions, unless labels are ``listed``.
+    Raises LDLError if the first row looks like a row of questions, unless labels are ``listed``.
     """
     found = np.zeros(len(table), bool)
     texts = [column for column in table if table[column].dtype.kind == "O"]
@@ -117,8 +117,8 @@ def heading_rows(table: pd.DataFrame, columns: VoteColumns, source: str, listed:
             found[: row + 1] = True
     rest = [(column, cell) for column, cell in zip(texts, head[0]) if column not in (*columns.raters, *columns.labels)]
     found[0] |= sum(_is_name(cell, column) for column, cell in rest) > 1
-    if columns.layout == "matrix" and not found[0] and not listed:
-        _check_first_row(table, list(columns.raters), source)
+    if columns.layout != "counts" and not found[0] and not listed:
+        _check_first_row(table, columns, source)
     return found
 
 
@@ -127,17 +127,22 @@ def _is_name(cell: Any, column: Any) -> bool:
     return isinstance(cell, str) and bool(plain_name(cell)) and plain_name(cell) == plain_name(column)
 
 
-def _check_first_row(table: pd.DataFrame, raters: list[Any], source: str) -> None:
-    """Raise LDLError if the first row has another text for every rater, and all other answers recur."""
-    first = [cell.strip() for cell in table[raters].iloc[0] if isinstance(cell, str)]
-    first = [cell for cell in first if cell and not NUMBER.fullmatch(cell)]
-    if not len(set(first)) == len(first) == len(raters) >= 2 or len(table) <= HEADINGS:
-        return
-    rest = Counter(str(cell).strip() for column in raters for cell in table[column].iloc[1:])
-    if not set(first) & set(rest) and min(rest.values()) > 1:
+def _check_first_row(table: pd.DataFrame, columns: VoteColumns, source: str) -> None:
+    """Raise LDLError if the first row has other text than all rows below, where every entry recurs."""
+    cells = [list(columns.raters)] if columns.raters else [[name] for name in (columns.rater, columns.vote) if name]
+    first = []
+    for names in cells:
+        texts = [cell.strip() for cell in table[names].iloc[0] if isinstance(cell, str)]
+        if len(set(texts)) < len(names) or any(not text or NUMBER.fullmatch(text) for text in texts):
+            return
+        below = Counter(str(cell).strip() for name in names for cell in table[name].iloc[1:].dropna())
+        if set(texts) & set(below) or min(below.values(), default=0) < 2:
+            return
+        first += texts
+    if len(first) > 1 and len(table) > HEADINGS:
         raise LDLError(
-            f"{source}: the first row, {some(first, 3)}, has answers that no other row has, as a second header "
-            "of a survey; remove it, or list all labels in order"
+            f"{source}: the first row has answers that no other row has, {some(first, 3)}, like a second header of a "
+            "survey; remove it, or list all labels in order"
         )
 
 

@@ -30,7 +30,7 @@ from ldl.annotations.votes import Annotations, spellings
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import open_named
-from ldl.tables.entries import MISSING, spelling, to_names
+from ldl.tables.entries import MISSING, as_pandas, spelling, to_names
 from ldl.tables.roles import Role, usual_columns
 
 
@@ -60,7 +60,7 @@ def read_annotations(
     was read and which option decides otherwise.
 
     Args:
-        source: A table.
+        source: A .csv, .tsv or Parquet file, or a data frame of pandas, polars or pyarrow.
         layout: Its layout. By default ``counts`` if there are label columns, ``matrix`` with ``rater_columns``, and
             ``long`` if there are columns for item and vote.
         item_column: Column with the keys of the items; by default the first of the usual names, else the row number.
@@ -344,9 +344,12 @@ def _objects(entries: Iterable[Any]) -> np.ndarray:
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a table, in which fields of text files are text, and its name for messages."""
+    source = as_pandas(source)
     if isinstance(source, pd.DataFrame):
         name, index = str(source.attrs.get("source", "the DataFrame")), source.index.name
         table = source.reset_index(drop=index is None or index in source)
+    elif not isinstance(source, str | Path):
+        raise LDLError(f"votes are read from a file or a data frame, not from {type(source).__name__}")
     else:
         name, opened = str(source), open_named(Path(source))
         if opened is None:

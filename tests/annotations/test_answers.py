@@ -159,7 +159,7 @@ def test_a_row_of_questions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(SURVEY.format("-,-,Which?,How toxic?,How rude?\n"))
     options: dict[str, Any] = {"rater_columns": "r[0-9]", "item_column": "clip"}
     with pytest.raises(
-        LDLError, match="the first row, 'How toxic\\?', 'How rude\\?', has answers that no other row has"
+        LDLError, match="the first row has answers that no other row has, 'How toxic\\?', 'How rude\\?'"
     ):
         read_annotations(tmp_path / "a.csv", **options)
     order = ["yes", "no", "How toxic?", "How rude?"]
@@ -168,9 +168,21 @@ def test_a_row_of_questions_is_refused(tmp_path: Path) -> None:
     assert len(read_annotations(votes, rater_columns="w*")) == 5
 
 
+def test_a_row_of_questions_in_single_votes() -> None:
+    rows = [["Which?", "Who?", "How toxic?"]] + [
+        [f"c{n // 2}", f"w{n % 2}", "yes" if n % 4 < 2 else "no"] for n in range(8)
+    ]
+    votes = pd.DataFrame(rows, columns=["item", "rater", "label"])
+    with pytest.raises(LDLError, match="the first row has answers that no other row has, 'Who\\?', 'How toxic\\?'"):
+        read_annotations(votes)
+    assert len(read_annotations(votes.iloc[::-1])) == 5 and len(read_annotations(votes.iloc[1:])) == 4
+
+
 def test_a_header_within_a_file_is_no_vote(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("item,rater,label\na,1,x\nitem,rater,label\nb,1,y\n")
     found = read_annotations(tmp_path / "a.csv")
     assert found.labels.names == ("x", "y") and "the first is line 3" in found.notes[0]
     votes = pd.DataFrame({"item": ["i", "j"], "A": ["A", "B"], "B": ["B", "A"]})  # raters named like labels
     assert read_annotations(votes, rater_columns=["A", "B"]).counts.tolist() == [[1, 1], [1, 1]]
+    named = pd.DataFrame({"item": ["Item", "b"], "rater": ["w", "w"], "label": ["x", "y"]})  # an item of this name
+    assert read_annotations(named).items.tolist() == ["Item", "b"]

@@ -256,6 +256,14 @@ def test_rounded_shares_with_a_number_of_votes_give_whole_votes() -> None:
     )
 
 
+def test_frames_of_other_libraries() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    check(read_annotations(pyarrow.Table.from_pandas(long())))
+    check(read_annotations(long().convert_dtypes(dtype_backend="pyarrow")))
+    with pytest.raises(LDLError, match="votes are read from a file or a data frame, not from dict"):
+        read_annotations({"label:a": [1]})
+
+
 def test_raters_may_be_unknown(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("filename,label\na.png,cat\nb.png,dog\n")
     found = read_annotations(tmp_path / "a.csv")

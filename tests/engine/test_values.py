@@ -222,3 +222,16 @@ def test_other_tags_of_yaml_are_refused() -> None:
         with pytest.raises(yaml.YAMLError):
             load(text)
     assert load("a: !!str 5") == {"a": "5"} and load("[007]") == [Scalar("007", 7)]
+
+
+def test_a_group_key_with_a_hash_keeps_groups_apart(tmp_path: Path) -> None:
+    rows = [f"s{row // 4},{row % 7},{row % 5},0.3,0.7" for row in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["#subject,f0,f1,label:a,label:b", *rows, ""]))
+    cli = LDLCLI(
+        ["--model.head=Softmax", "--data=TabularLDL", f"--data.path={tmp_path}/a.csv", "--data.group_key", "#subject"]
+    )
+    data = cli.make_data(cli.config)
+    data.setup()
+    assert (len(set(data.groups)), data.input_shape, data.protocol) == (10, (2,), "group_exclusive")  # type: ignore
+    tested, trained = (set(data.groups[rows]) for rows in (data.split.test, data.split.train))  # type: ignore[index]
+    assert tested and not tested & trained

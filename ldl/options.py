@@ -273,7 +273,8 @@ def role_of(component: object, name: str) -> str:
 def names_with_role(base: type, *roles: str) -> set[str]:
     """Return the names of the options that have one of some roles in a class or in any imported class below it."""
     names = {name for name, known in options_of(base).items() if known.role in roles}
-    return names.union(*(names_with_role(cls, *roles) for cls in base.__subclasses__()))
+    below: list[type] = base.__subclasses__()
+    return names.union(*(names_with_role(cls, *roles) for cls in below))
 
 
 def check_options(component: object) -> None:

@@ -17,7 +17,7 @@ from ldl.engine import signals
 from ldl.engine.arguments import Given, last_value, tokenize
 from ldl.engine.beside import checkpoint_path, found_beside, read_beside
 from ldl.engine.classes import class_paths
-from ldl.engine.configs import configs_folder, has_key, read_config
+from ldl.engine.configs import configs_folder, has_key, read_config, read_streams
 from ldl.engine.messages import refusals
 from ldl.engine.output import silence, stays_open
 from ldl.engine.parser import LDLCLI
@@ -50,6 +50,7 @@ def main(args: list[str] | None = None) -> None:
         # An agent of torchrun that is killed alone would leave this process behind.
         end_with_parent(os.getppid())
     inherited = RUN_DIR_VARIABLE in os.environ
+    is_own = args is None
     args = sys.argv[1:] if args is None else args
     try:
         with signals.graceful_shutdown():
@@ -57,6 +58,9 @@ def main(args: list[str] | None = None) -> None:
             if (page := help_page(args)) is not None:
                 print(page)
                 sys.exit(0)
+            args = read_streams(args)
+            if is_own:
+                sys.argv[1:] = args  # for processes that Lightning starts with the same command line
             _run(args)
     except LDLError as error:
         if os.environ.get(TRACEBACK_VARIABLE):

@@ -108,7 +108,7 @@ def harmless_paths() -> set[str]:
         for cls in classes
         if cls.__module__ in plugins or any(f"{cls.__module__}.".startswith(f"{name}.") for name in ALLOWED)
     }
-    allowed |= {pkgutil.resolve_name(path) for path in HARMLESS}
+    allowed |= {pkgutil.resolve_name(path) for path in (*HARMLESS, "ldl.engine.loggers.UsualLoggers")}
     return {path for cls in allowed for path in _import_paths(cls) if _is_dotted(path)}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from ldl.engine.arguments import Given, tokenize, words_of
 from ldl.errors import LDLError, did_you_mean
 from ldl.plugins import project_root
 from ldl.spec import current_path
@@ -19,6 +20,9 @@ from ldl.validation.yaml_text import load, load_option
 
 ONE_WITH_THE_DEFAULT = "digits_ldlf"
 """A name of ``configs/default.yaml``."""
+
+MAX_PIPED = 10**5
+"""Largest number of bytes of a configuration from a pipe, which becomes a word of the command line."""
 
 
 def configs_folder() -> Path:
@@ -62,12 +66,41 @@ def find_config(given: str) -> str:
 
 
 def read_config(given: str | Path) -> dict[str, Any]:
-    """Return the content of a configuration, given as for :func:`find_config`, as :mod:`ldl.validation.yaml_text` has it.
+    """Return the content of a configuration, given as for :func:`find_config`, with the text of its scalars.
+
+    See :func:`ldl.validation.yaml_text.load`.
 
     Raises:
         LDLError: there is no such file, or it is no mapping of options in YAML.
     """
     return copy.deepcopy(_load(str(given)))
+
+
+def read_streams(args: list[str]) -> list[str]:
+    """Return a command line with the content of configurations that are piped, as in ``-c -`` or ``-c <(...)``.
+
+    A pipe can be read only once, and a configuration is read several times, also by other processes. Raises LDLError
+    if there is too much, or it is no text in UTF-8.
+    """
+    options = [
+        Given(option.name, text, [option.name, text]) if (text := _piped(option)) is not None else option
+        for option in tokenize(args)
+    ]
+    return words_of(options)
+
+
+def _piped(option: Given) -> str | None:
+    if not option.is_config or not re.fullmatch(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+", option.value):
+        return None
+    try:
+        with open(0 if option.value == "-" else option.value, "rb", closefd=option.value != "-") as stream:
+            content = stream.read(MAX_PIPED + 1)
+        text = content.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LDLError(f"{option.name} {option.value} cannot be read as text in UTF-8: {error}") from None
+    if len(content) > MAX_PIPED:
+        raise LDLError(f"{option.name} {option.value} has more than {MAX_PIPED} bytes; a configuration is short")
+    return text + "\n"
 
 
 def with_current_paths(text: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytorch_lightning.loggers import Logger, WandbLogger
-from pytorch_lightning.loggers.logger import DummyExperiment, rank_zero_experiment
+from pytorch_lightning.loggers.logger import DummyExperiment, DummyLogger, rank_zero_experiment
 from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
 
@@ -105,6 +105,10 @@ class MetricsFile(Logger):
             writer = csv.DictWriter(codecs.getwriter("utf-8")(file), self._columns or (), extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)
+
+
+class UsualLoggers(DummyLogger):
+    """Stands for the loggers that a run has by default, in a list of loggers: ``--trainer.logger+=`` adds to them."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ from ldl.data.base import LDLDataModule
 from ldl.engine.arguments import Given, plain, tokenize, words_of
 from ldl.engine.classes import BASES, check_factories, find_class
 from ldl.engine.configs import merge, read_config, read_value, with_current_paths
-from ldl.engine.loggers import WandbOptions
+from ldl.engine.loggers import UsualLoggers, WandbOptions
 from ldl.engine.messages import one_line, program, refusals
 from ldl.engine.processes import check_strategy, is_single_in_slurm, set_node_rank
 from ldl.engine.ranges import check_ranges
@@ -39,6 +39,8 @@ TRAINER_DEFAULTS = {"use_distributed_sampler": False}
 
 OPTIMIZER = "torch.optim.AdamW"
 """The default of ``Task``."""
+
+USUAL_LOGGERS = f"{UsualLoggers.__module__}.{UsualLoggers.__qualname__}"
 
 RUN_OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "stage": (
@@ -164,14 +166,14 @@ class LDLCLI(LightningCLI):
             return self.parser.instantiate(without_data)
 
     def make_trainer(
-        self, config: Namespace, callbacks: list[pl.Callback], beside: Logger | None = None, **overrides: Any
+        self, config: Namespace, callbacks: list[pl.Callback], beside: Sequence[Logger] = (), **overrides: Any
     ) -> pl.Trainer:
         """Build the trainer of a configuration; it writes each checkpoint completely or not at all.
 
         Args:
             config: The configuration.
             callbacks: Callbacks besides the configured ones; those that the configuration has too are left out.
-            beside: Logger that is added if the configuration names loggers.
+            beside: Loggers that are added if the configuration names loggers, in place of ``UsualLoggers``.
             **overrides: Arguments of the trainer that replace the configured ones.
 
         Raises:
@@ -184,8 +186,9 @@ class LDLCLI(LightningCLI):
         taken = {callback.state_key for callback in given}
         kinds = (ProgressBar,) if any(isinstance(callback, ProgressBar) for callback in given) else ()
         callbacks = [one for one in callbacks if one.state_key not in taken and not isinstance(one, kinds)]
-        if beside is not None and (named := arguments["logger"]) not in (None, True, False):
-            arguments["logger"] = [*(named if isinstance(named, list) else [named]), beside]
+        if beside and (named := arguments["logger"]) not in (None, True, False):
+            named = named if isinstance(named, list) else [named]
+            arguments["logger"] = [*(each for each in named if not isinstance(each, UsualLoggers)), *beside]
         check_strategy(arguments["strategy"])
         plugins = arguments["plugins"]
         if arguments["barebones"]:
@@ -236,6 +239,9 @@ def _with_one_config(given: Sequence[Given]) -> list[str]:
         if not isinstance(given_group := content.get(group, {}), dict):
             raise LDLError(f"{group} is {given_group!r}, but holds options; write {group}: {{NAME: VALUE}}")
     options = [option for option in given if not (option.is_config and option.value)]
+    trainer = content.get("trainer", {})
+    if trainer.get("logger") in (None, True) and any(option.name == "--trainer.logger+" for option in options):
+        content = merge(content, {"trainer": {"logger": [{"class_path": USUAL_LOGGERS}]}})
     for key in BASES:
         content, options = _with_class(key, content, options)
     words = [with_current_paths(word) for word in words_of(options)]

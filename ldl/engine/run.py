@@ -11,6 +11,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 from jsonargparse import Namespace
+from pytorch_lightning.loggers import Logger
 
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_model, replacing
 from ldl.collective import process_rank
@@ -19,7 +20,7 @@ from ldl.engine import console, loggers, results
 from ldl.engine.arguments import below
 from ldl.engine.loggers import MetricsFile, WandbOptions
 from ldl.engine.messages import refusals
-from ldl.engine.parser import LDLCLI
+from ldl.engine.parser import LDLCLI, USUAL_LOGGERS
 from ldl.engine.record import (
     ROWS_KEY,
     Record,
@@ -227,15 +228,19 @@ def make_trainer(
     ours: dict[str, Any] = {"default_root_dir": str(folder)}
     if config.trainer.enable_model_summary is None:
         ours["enable_model_summary"] = False
-    if config.trainer.logger in (None, True) and not config.trainer.fast_dev_run:
+    named = config.trainer.logger
+    adds = isinstance(named, list) and any(each.class_path == USUAL_LOGGERS for each in named)
+    usual: list[Logger] = [MetricsFile(folder, first_step)]
+    if (named in (None, True) or adds) and not config.trainer.fast_dev_run:
         options = config.wandb if isinstance(config.wandb, WandbOptions) else WandbOptions(**config.wandb.as_dict())
         name = run_name(folder, data, config.model.head.class_path.rpartition(".")[2])
         if group is not None:
             name, options = f"{group}_fold_{data.fold}", replace(options, group=options.group or group)
         announces, of_fold = group is None or data.fold == 0, group is not None
-        ours["logger"] = loggers.make_loggers(folder, options, content, first_step, name, announces, of_fold)
-    beside = None if "logger" in ours else MetricsFile(folder, first_step)
-    trainer = cli.make_trainer(config, [*callbacks, Record(content)], beside, **ours)
+        usual = loggers.make_loggers(folder, options, content, first_step, name, announces, of_fold)
+        if not adds:
+            ours["logger"] = usual
+    trainer = cli.make_trainer(config, [*callbacks, Record(content)], () if "logger" in ours else usual, **ours)
     trainer.loggers = [
         logger if isinstance(logger, MetricsFile) else loggers.fault_tolerant(logger) for logger in trainer.loggers
     ]

@@ -112,9 +112,7 @@ def _read_dimension(name: str, given: Any) -> Dimension:
         raise LDLError(f"{where} is {given!r}, but must be one of {EXAMPLES}")
     if unknown := [key for key in given if key not in KEYS]:
         raise LDLError(no_option_of(where, str(unknown[0]), KEYS))
-    given = resolved({name: entry for name, entry in given.items() if name != "values"}) | {
-        "values": typed(where, entry) for name, entry in given.items() if name == "values"
-    }
+    given = {name: typed(where, entry) if name == "values" else resolved(entry) for name, entry in given.items()}
     if "values" in given:
         values = given["values"]
         distinct = {json.dumps(value) for value in values} if isinstance(values, list) else set()

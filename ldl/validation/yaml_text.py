@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 from lightning_utilities.core.enums import StrEnum
@@ -108,8 +108,8 @@ def dump(content: Any, flow: bool = False) -> str:
 class _Loader(yaml.SafeLoader):
     """Raises YAMLError for a key that is given twice, for other tags than those above, and for too many nodes."""
 
-    yaml_implicit_resolvers: dict[Any, Any] = {}
-    yaml_constructors: dict[Any, Any] = {}
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # none of those of YAML 1.1
+    yaml_constructors: ClassVar[dict[Any, Any]] = {}
 
     def get_single_node(self) -> Any:
         node = super().get_single_node()
@@ -202,9 +202,9 @@ for _word, _value in WORDS.items():
     _Loader.add_implicit_resolver(TAGS[type(_value)], re.compile(rf"{re.escape(_word)}\Z"), [_word[:1]])
 for _tag in TAGS.values():
     _Loader.add_constructor(_tag, _text if _tag == TAGS[str] else _scalar)
-_Loader.add_constructor(f"{TAG}seq", yaml.SafeLoader.construct_yaml_seq)
-_Loader.add_constructor(f"{TAG}map", yaml.SafeLoader.construct_yaml_map)
-_Loader.add_constructor(None, yaml.SafeLoader.construct_undefined)
+_Loader.add_constructor(f"{TAG}seq", _Loader.construct_yaml_seq)  # type: ignore[type-var]
+_Loader.add_constructor(f"{TAG}map", _Loader.construct_yaml_map)  # type: ignore[type-var]
+_Loader.add_constructor(None, _Loader.construct_undefined)  # type: ignore[type-var]
 _Dumper.add_representer(Scalar, lambda dumper, scalar: dumper.represent_scalar(TAGS[type(scalar.value)], scalar.text))
 _Dumper.add_representer(Quoted, lambda dumper, text: dumper.represent_scalar(TAGS[str], str(text), style="'"))
 # Defaults of Lightning's callbacks are such members, as in ``Timer``; YAML cannot write them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import yaml
 
 from ldl.checkpoint import AtomicCheckpointIO
 from ldl.cli import main
+from ldl.errors import LDLError
+from ldl.experiments.runs import read_run
 from ldl.task import Task
 
 Change = Callable[[dict[str, Any]], object]
@@ -157,6 +160,46 @@ EVIL = {"class_path": "downloaded.Thing"}
         ("model.head", EVIL, "model.head names downloaded.Thing"),
         ("trainer.callbacks", [EVIL], "trainer.callbacks names downloaded.Thing"),
         ("trainer.logger", EVIL, "trainer.logger names downloaded.Thing"),
+        (
+            "trainer.callbacks",
+            [{"class_path": "LambdaCallback", "init_args": {"on_train_start": "torch.seed"}}],
+            "trainer.callbacks names pytorch_lightning.callbacks.LambdaCallback",
+        ),
+        (
+            "trainer.callbacks",
+            [
+                {
+                    "class_path": "StochasticWeightAveraging",
+                    "init_args": {"swa_lrs": 0.1, "avg_fn": "ldl.checkpoint.os.system"},
+                }
+            ],
+            "names ldl.checkpoint.os.system",
+        ),
+        ("trainer.callbacks", [{"class_path": "ldl.checkpoint.write_whole"}], "names ldl.checkpoint.write_whole"),
+        (
+            "trainer.callbacks",
+            [{"class_path": "OnExceptionCheckpoint", "init_args": {"dirpath": None}}],
+            "names pytorch_lightning.callbacks.OnExceptionCheckpoint",
+        ),
+        (
+            "trainer.callbacks",
+            [{"class_path": "ModelCheckpoint", "init_args": {"dirpath": "PWNED"}}],
+            "dirpath 'PWNED' leads out of the folder of the run",
+        ),
+        (
+            "trainer.callbacks",
+            {"class_path": "ModelCheckpoint", "init_args": {"filename": "../../PWNED"}},
+            "filename '../../PWNED' leads out of the folder of the run",
+        ),
+        ("trainer.logger", {"class_path": "CSVLogger", "init_args": {"save_dir": "PWNED"}}, "save_dir 'PWNED' leads"),
+        ("trainer.logger", [{"class_path": "TensorBoardLogger", "init_args": {"save_dir": "."}}], "save_dir '.' leads"),
+        (
+            "trainer.profiler",
+            {"class_path": "SimpleProfiler", "init_args": {"filename": "a"}},
+            "trainer.profiler names pytorch_lightning.profilers.SimpleProfiler",
+        ),
+        ("trainer.plugins", ["ldl.checkpoint.AtomicCheckpointIO"], "names ldl.checkpoint.AtomicCheckpointIO"),
+        ("model.optimizer", {"class_path": "torch.optim.optimizer.os.system"}, "names torch.optim.optimizer.os.system"),
     ],
 )
 def test_a_configuration_beside_a_checkpoint_runs_nothing(
@@ -219,3 +262,63 @@ def test_a_resumed_run_removes_nothing_else(run: Path, tmp_path: Path) -> None:
     main(["--ckpt_path", str(last), "--trainer.max_epochs=2"])
     assert (tmp_path / "precious").is_dir()
     assert torch.load(last, weights_only=True)["epoch"] == 1
+
+
+def nested(depth: int = 9) -> str:
+    """242 bytes that unfold to 10^9 nodes."""
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
+    return "\n".join(
+        [
+            *lines,
+            *(f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]" for old, new in zip("abcdefghi"[:depth], "bcdefghij")),
+        ]
+    )
+
+
+@pytest.mark.parametrize("text", [nested(), "a: &a [*a]", "a: &a {b: *a}"])
+def test_a_configuration_that_unfolds_without_end_is_refused(
+    run: Path, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a checkpoint, named with ``-c``, and as a run that is listed."""
+    last = copy_of(run, tmp_path)
+    (tmp_path / "run/config.yaml").write_text(text)
+    started = time.monotonic()
+    words = "has more than 100000 nodes with its aliases expanded, or contains itself"
+    assert words in refused(capsys, "--ckpt_path", last)
+    assert words in refused(capsys, "-c", tmp_path / "run/config.yaml")
+    with pytest.raises(LDLError, match="has more than 100000 nodes"):
+        read_run(tmp_path / "run")
+    assert time.monotonic() - started < 5
+
+
+def test_a_configuration_beside_a_checkpoint_chooses_no_cache(run: Path, tmp_path: Path) -> None:
+    last = copy_of(run, tmp_path)
+    config = yaml.safe_load((tmp_path / "run/config.yaml").read_text())
+    config["data"]["init_args"] |= {"cache_dir": str(tmp_path / "elsewhere"), "in_memory": 0, "download": True}
+    (tmp_path / "run/config.yaml").write_text(yaml.safe_dump(config))
+    main(["--stage=test", "--ckpt_path", str(last), "--run_dir", str(tmp_path / "test")])
+    assert not (tmp_path / "elsewhere").exists()
+    written = yaml.safe_load((tmp_path / "test/config.yaml").read_text())
+    assert written["data"]["init_args"]["cache_dir"] is None and not written["data"]["init_args"]["download"]
+
+
+def test_callbacks_and_loggers_inside_the_run_stay(run: Path, tmp_path: Path) -> None:
+    last = copy_of(run, tmp_path)
+    config = yaml.safe_load((tmp_path / "run/config.yaml").read_text())
+    config["trainer"]["callbacks"].append({"class_path": "ModelCheckpoint", "init_args": {"filename": "mine"}})
+    config["trainer"]["logger"] = {"class_path": "CSVLogger", "init_args": {"save_dir": str(tmp_path / "run/logs")}}
+    (tmp_path / "run/config.yaml").write_text(yaml.safe_dump(config))
+    main(["--ckpt_path", str(last), "--trainer.max_epochs=2"])
+    assert list((tmp_path / "run/logs").rglob("metrics.csv"))
+
+
+def test_config_is_replaced_and_not_written_through_a_link(run: Path, tmp_path: Path) -> None:
+    last = copy_of(run, tmp_path)
+    precious = tmp_path / "precious"
+    precious.write_text("a thesis")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/.ldl").touch()
+    (tmp_path / "new/config.yaml").symlink_to(precious)
+    main(["--stage=test", "--ckpt_path", str(last), "--run_dir", str(tmp_path / "new")])
+    assert precious.read_text() == "a thesis"
+    assert not (tmp_path / "new/config.yaml").is_symlink()

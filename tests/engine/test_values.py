@@ -1,4 +1,4 @@
-"""The value of an option is what its type makes of the text, on the command line and in YAML, and nothing of YAML 1.1."""
+"""The value of an option is what its type makes of the text, on the command line and in YAML."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def in_file(folder: Path, name: str, text: str) -> Any:
 
 WORDS = [
     "001", "010", "1:30", "00:01:00:00", "on", "off", "yes", "No", "y", "true", "True", "1e3", "1_000", "0x10", "0o17",
-    "~", "Null", "=", "<<", "2020-01-01", "1.50", ".5", "+5", ".inf", "5", "1.0", "-3", "\u0661", "\u00b2", "1e999", "12e03",
+    "~", "Null", "=", "<<", "2020-01-01", "1.50", ".5", "+5", ".inf", "5", "1.0",
+    "-3", "\u0661", "\u00b2", "1e999", "12e03",
     "0b1", "a:b", "C:\\x", "190:20:30", "1.", "9" * 5000,
 ]  # fmt: skip
 """Plain texts in YAML too; version 1.1 reads many of them as something else."""
@@ -131,7 +132,8 @@ def test_lists_of_texts_keep_their_texts(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("whole", "010", 10), ("whole", "+5", 5), ("whole", "-0", 0), ("number", "010", 10.0), ("number", "1e3", 1000.0),
+        ("whole", "010", 10), ("whole", "+5", 5), ("whole", "-0", 0), ("number", "010", 10.0),
+        ("number", "1e3", 1000.0),
         ("number", ".5", 0.5), ("number", "1.", 1.0), ("number", "-.inf", float("-inf")), ("number", "5", 5.0),
         ("number", "1e-5", 1e-5), ("count", "007", 7), ("any_of", "007", 7), ("any_of", "1e3", "1e3"),
         ("any_of", "1:30", "1:30"), ("any_of", "on", "on"), ("flag", "yes", True), ("flag", "Off", False),
@@ -139,7 +141,8 @@ def test_lists_of_texts_keep_their_texts(name: str, tmp_path: Path) -> None:
         ("choice", "1:30", "1:30"), ("numbers", "[001, 005, 010]", [1.0, 5.0, 10.0]),
         ("numbers", "[1e3, .5, '2']", [1000.0, 0.5, 2.0]),
         ("table", "{a: 010, b: on, c: '5', d: [1:30, 1e3, ~], e: null, f: true, g: 'null', h: {i: 1_0}}",
-         {"a": 10, "b": "on", "c": "5", "d": ["1:30", 1000.0, None], "e": None, "f": True, "g": "null", "h": {"i": "1_0"}}),
+         {"a": 10, "b": "on", "c": "5", "d": ["1:30", 1000.0, None], "e": None, "f": True, "g": "null",
+          "h": {"i": "1_0"}}),
     ],
 )  # fmt: skip
 def test_other_options_take_what_the_text_spells(name: str, text: str, value: Any, tmp_path: Path) -> None:
@@ -164,9 +167,14 @@ SCALARS = st.one_of(
 )
 
 
+CONTENT = st.recursive(
+    SCALARS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SCALARS, inner, max_size=3),
+)
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.recursive(SCALARS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SCALARS, inner, max_size=3)))  # fmt: skip
+@given(CONTENT)
 def test_yaml_that_is_written_is_read_as_the_same(content: Any) -> None:
     assert load_values(dump(content)) == content
     assert load_values(dump(load(dump(content)))) == content
@@ -214,3 +222,16 @@ def test_other_tags_of_yaml_are_refused() -> None:
         with pytest.raises(yaml.YAMLError):
             load(text)
     assert load("a: !!str 5") == {"a": "5"} and load("[007]") == [Scalar("007", 7)]
+
+
+def test_a_group_key_with_a_hash_keeps_groups_apart(tmp_path: Path) -> None:
+    rows = [f"s{row // 4},{row % 7},{row % 5},0.3,0.7" for row in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["#subject,f0,f1,label:a,label:b", *rows, ""]))
+    cli = LDLCLI(
+        ["--model.head=Softmax", "--data=TabularLDL", f"--data.path={tmp_path}/a.csv", "--data.group_key", "#subject"]
+    )
+    data = cli.make_data(cli.config)
+    data.setup()
+    assert (len(set(data.groups)), data.input_shape, data.protocol) == (10, (2,), "group_exclusive")  # type: ignore
+    tested, trained = (set(data.groups[rows]) for rows in (data.split.test, data.split.train))  # type: ignore[index]
+    assert tested and not tested & trained

@@ -25,7 +25,7 @@ Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform"
 CONSTANT = 1e-12
 """A standard deviation below this share of the largest feature is rounding noise, not a scale."""
 CROWDED = 0.01
-"""Share of different numbers of a feature that rounding may merge without scaling before the feature is centred."""
+"""Share of different fractional numbers of a feature that rounding to float32 may merge: their last digits are noise."""
 COLUMNS = 2**29
 """Bytes of the columns that are sorted at a time."""
 
@@ -140,8 +140,8 @@ class FeatureScaler:
         """Keep different numbers of a feature different in float32; call it after ``fit`` or ``fit_file``.
 
         With ``none`` and no ``clip``, a feature is centred if rounding merges more than one in a hundred of its
-        numbers. What rounding merges nevertheless is moved apart (:mod:`ldl.data.tables.distinct`). Features that lose
-        nothing keep their bits.
+        numbers. What rounding merges nevertheless in such a feature, or among whole numbers, is moved apart
+        (:mod:`ldl.data.tables.distinct`). All other features keep their bits.
 
         Args:
             features: (N, F); rows in a file are left as they are if their type fits into float32.
@@ -162,13 +162,14 @@ class FeatureScaler:
             numbers = np.sort(numbers, axis=0)
             scaled = self._part(part).transform(numbers)
             equal = merged(numbers, scaled, self.clip)
+            whole = ((numbers == np.round(numbers)) | np.isnan(numbers)).all(0)
+            crowded = equal.sum(0) > CROWDED * (np.diff(numbers, axis=0) > 0).sum(0)
             if self.kind == "none" and self.clip is None:
-                crowded = equal.sum(0) > CROWDED * (np.diff(numbers, axis=0) > 0).sum(0)
                 middle = numbers[np.maximum((~np.isnan(numbers)).sum(0) - 1, 0) // 2, np.arange(numbers.shape[1])]
                 center[part] = np.where(crowded, middle, 0.0)
                 scaled = numbers - center[part]
                 equal = merged(numbers, scaled, None)
-            for place in np.flatnonzero(equal.any(0)).tolist():
+            for place in np.flatnonzero((whole | crowded) & equal.any(0)).tolist():
                 known = ~np.isnan(numbers[:, place])
                 found[first + place] = learn(numbers[known, place], scaled[known, place], equal[known[1:], place])
         if self.kind == "none" and (found or center.any()):

@@ -196,18 +196,20 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
     """
     columns = {name: options[name] for name in (*COLUMNS, *ANSWERS) if name in options}
     table, group = open_named(file), options.get("group_key")
-    if table is not None and group is None:
+    images: list[str] = []
+    if table is not None:
         known: list[Any] = []
         with suppress(LDLError):  # read_annotations reports it
-            known = _vote_columns(table, options).all
-        group = find_group(file, [name for name in table.header if name not in known], None)
-    images = [] if table is None else listed_names(table)
+            found = _vote_columns(table, options)
+            known, images = found.all, [] if found.item is None else listed_names(table, found.item)
+        if group is None:
+            group = find_group(file, [name for name in table.header if name not in known], None)
     columns["spell"] = partial(spelled, folder=file.parent) if images else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are the notes
         votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)
     shown = [str(file), *summarize(votes), *(f"note        {note}" for note in votes.notes)]
-    if table is not None and images and not lists_images(table):
+    if images and not any((file.parent / name).is_file() for name in images):
         shown.append(f"images      none of {len(set(images))} is there, the first is {images[0]}")
     if votes.groups is None:
         shown.append("groups      unknown; pass their column, such as --group_key patient, or folds may leak them")

@@ -82,7 +82,7 @@ def audit(args: list[str]) -> None:
 
 def _report(given: Namespace, options: dict[str, Any]) -> list[str]:
     """Return the lines of the audit. Raises LDLError."""
-    file = find_path(given.file, given.root)
+    file = find_path(os.path.expanduser(given.file), given.root and os.path.expanduser(given.root))
     table = open_named(file)
     kind = KINDS[given.data] if given.data else None if given.layout else _kind(file, table, options)
     if kind is None:
@@ -225,7 +225,7 @@ def _chart(votes: Annotations | None, out: str) -> str:
     if votes is None:
         raise LDLError("--out is the folder of the chart of votes, and this file has none; leave it out")
     _, curve, items = power_curve(votes.counts)
-    path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
+    path = rater_equivalence(Path(out).expanduser() / "rater_equivalence.png", {"power": curve, "items": items})
     return f"chart       {path}"
 
 

@@ -82,7 +82,7 @@ def audit(args: list[str]) -> None:
 
 def _report(given: Namespace, options: dict[str, Any]) -> list[str]:
     """Return the lines of the audit. Raises LDLError."""
-    file = find_path(given.file, given.root)
+    file = find_path(os.path.expanduser(given.file), given.root and os.path.expanduser(given.root))
     table = open_named(file)
     kind = KINDS[given.data] if given.data else None if given.layout else _kind(file, table, options)
     if kind is None:
@@ -196,18 +196,20 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
     """
     columns = {name: options[name] for name in (*COLUMNS, *ANSWERS) if name in options}
     table, group = open_named(file), options.get("group_key")
-    if table is not None and group is None:
+    images: list[str] = []
+    if table is not None:
         known: list[Any] = []
         with suppress(LDLError):  # read_annotations reports it
-            known = _vote_columns(table, options).all
-        group = find_group(file, [name for name in table.header if name not in known], None)
-    images = [] if table is None else listed_names(table)
+            found = _vote_columns(table, options)
+            known, images = found.all, [] if found.item is None else listed_names(table, found.item)
+        if group is None:
+            group = find_group(file, [name for name in table.header if name not in known], None)
     columns["spell"] = partial(spelled, folder=file.parent) if images else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are the notes
         votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)
     shown = [str(file), *summarize(votes), *(f"note        {note}" for note in votes.notes)]
-    if table is not None and images and not lists_images(table):
+    if images and not any((file.parent / name).is_file() for name in images):
         shown.append(f"images      none of {len(set(images))} is there, the first is {images[0]}")
     if votes.groups is None:
         shown.append("groups      unknown; pass their column, such as --group_key patient, or folds may leak them")
@@ -223,7 +225,7 @@ def _chart(votes: Annotations | None, out: str) -> str:
     if votes is None:
         raise LDLError("--out is the folder of the chart of votes, and this file has none; leave it out")
     _, curve, items = power_curve(votes.counts)
-    path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
+    path = rater_equivalence(Path(out).expanduser() / "rater_equivalence.png", {"power": curve, "items": items})
     return f"chart       {path}"
 
 

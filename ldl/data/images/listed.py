@@ -42,10 +42,13 @@ def lists_images(table: CsvTable | Parquet) -> bool:
     return any((folder / name).is_file() for name in listed_names(table))
 
 
-def listed_names(table: CsvTable | Parquet) -> list[str]:
-    """Return the entries of usual columns that end as image files do, as paths below the folder of the table."""
-    folder = _folder_of(table.path)
-    return [spelled(name, folder) for column in _image_columns(table) for name in _images_in(table, column)]
+def listed_names(table: CsvTable | Parquet, column: str | None = None) -> list[str]:
+    """Return the entries of a column that end as image files do, as paths below the folder of the table.
+
+    None takes the columns with usual names of images.
+    """
+    columns = _image_columns(table) if column is None else [column]
+    return [spelled(name, _folder_of(table.path)) for column in columns for name in _images_in(table, column)]
 
 
 def _images_in(table: CsvTable | Parquet, column: str) -> list[str]:

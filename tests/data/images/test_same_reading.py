@@ -121,6 +121,12 @@ def python(found: Drawn, root: Path) -> Annotations:
     return read_annotations(file, group_column=group, spell=lambda name: as_stored(normpath(name), root), **options)
 
 
+def flags(options: dict[str, Any]) -> list[str]:
+    """Options of a run as those of the audit."""
+    listed = {name: [value] if isinstance(value, str) else value for name, value in options.items()}
+    return [word for name, values in listed.items() for word in (f"--{name}", *values)]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_drawn_lists(seed: int, images: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = drawn(seed, images)
@@ -139,12 +145,7 @@ def test_drawn_lists(seed: int, images: Path, capsys: pytest.CaptureFixture[str]
         assert dict(zip(read.items, read.groups)) == groups
 
     capsys.readouterr()
-    flags = [
-        word
-        for name, value in options.items()
-        for word in (f"--{name}", *([value] if isinstance(value, str) else value))
-    ]
-    audit([str(found.file), *flags])
+    audit([str(found.file), *flags(options)])
     said = capsys.readouterr().out
     assert f"images      {len(expected(found))} can be read, 0 cannot\n" in said
     assert f"items       {data.annotations}\n" in said and f"{read.layout} layout, {len(read)} items" in said
@@ -152,3 +153,9 @@ def test_drawn_lists(seed: int, images: Path, capsys: pytest.CaptureFixture[str]
     sizes = Counter(groups.values()).values()
     shown = f"groups      {len(sizes)}, of {min(sizes)} to {max(sizes)} rows" if groups else "groups      unknown"
     assert shown in said
+
+    item = {"item_column": options["votes_item_column"]} if "votes_item_column" in options else {}
+    alone = {**{name: value for name, value in options.items() if name not in ("votes", "votes_item_column")}, **item}
+    audit([str(found.apart or found.file), "--layout", read.layout, *flags(alone)])
+    said = capsys.readouterr().out
+    assert f"items       {read}\n" in said and "images " not in said

@@ -14,10 +14,8 @@ from ldl.annotations.columns import Layout, matching_columns
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.tables.entries import spelling
-from ldl.tables.roles import USUAL
 
-__all__ = ["ITEMS", "RATERS", "VOTES", "Annotations", "Layout", "matching_columns", "vote_counts"]
-ITEMS, RATERS, VOTES = USUAL["item"], USUAL["rater"], USUAL["vote"]
+__all__ = ["Annotations", "Layout", "matching_columns", "vote_counts"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from ldl.annotations import Annotations, DirichletMultinomial, read_annotations, vote_counts
+from ldl.annotations import Annotations, DirichletMixture, DirichletMultinomial, read_annotations, vote_counts
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
@@ -43,6 +43,7 @@ class Annotated(LDLDataModule):
 
     Attributes:
         prior: The Dirichlet prior that is fitted to the votes of the training set.
+        combiner: The mixture of Dirichlets that is fitted to them, which predicts a vote from others on the same item.
     """
 
     label_columns: Sequence[str] | str = ()
@@ -59,6 +60,7 @@ class Annotated(LDLDataModule):
 
     _observed = None  # type: torch.Tensor | None
     _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
+    _combined = None  # type: tuple[Any, DirichletMixture] | None
 
     def annotate(
         self,
@@ -123,6 +125,14 @@ class Annotated(LDLDataModule):
         if self._fitted is None or self._fitted[0] is not self.split:
             self._fitted = self.split, DirichletMultinomial.fit(self.counts(self.split.train))
         return self._fitted[1]
+
+    @property
+    def combiner(self) -> DirichletMixture:
+        if self._combined is None or self._combined[0] is not self.split:
+            rows = self.split.train
+            groups = None if self.groups is None else np.asarray(self.groups)[rows]
+            self._combined = self.split, DirichletMixture.fit(self.counts(rows), groups)
+        return self._combined[1]
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the votes (n, C) of some instances. Raises LDLError if their number is unknown."""

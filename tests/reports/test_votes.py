@@ -15,7 +15,7 @@ from some_votes import Seen, VotedRows
 
 from ldl import charts
 from ldl.annotations import (
-    DirichletMultinomial,
+    DirichletMixture,
     entropy_bias,
     krippendorff_alpha,
     majority_accuracy,
@@ -28,7 +28,7 @@ from ldl.experiments.crossval import Rows, crossvalidate
 from ldl.heads import MeanPredictor
 from ldl.labels import LabelSpace
 from ldl.metrics.stage import row_metrics
-from ldl.reports.votes import compare_with_raters, prior_columns, worth_in_words
+from ldl.reports.votes import conditions_in_words, power_columns, worth_in_words
 from ldl.task import Task
 
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "max_epochs": 1}
@@ -79,12 +79,11 @@ def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert fold["metrics"]["vote_nll_weighted"] == pytest.approx(weighted)
         assert fold["metrics"]["majority_accuracy"] == pytest.approx(majority_accuracy(prediction, counts))
         assert fold["metrics"]["kl_bias"] == pytest.approx(entropy_bias(counts).mean())
-        # The prior is that of the fold's training set, the concentration that of its validation set.
-        prior = DirichletMultinomial.fit(data.counts(data.split.train))
+        # The combiner is that of the fold's training set, the number of votes of a prediction that of its validation set.
+        combiner = DirichletMixture.fit(data.counts(data.split.train), data.groups[data.split.train])
         held = data.split.val
-        concentration = DirichletMultinomial.around(data.features[held].numpy(), data.counts(held)).concentration
-        around = DirichletMultinomial(concentration * prediction.astype(float))
-        own = rater_equivalence(prediction, counts, prior, around=around, groups=rows["group"])
+        model_votes = combiner.model_votes(data.features[held].numpy(), data.counts(held))
+        own = rater_equivalence(prediction, counts, combiner, model_votes=model_votes, groups=rows["group"])
         assert fold["raters"]["worth"] == pytest.approx(own.worth, rel=1e-5)
         assert (fold["raters"]["low"], fold["raters"]["high"]) == pytest.approx(own.interval, rel=1e-5)
         np.testing.assert_allclose(fold["raters"]["power"], own.curve, rtol=1e-6)
@@ -95,7 +94,7 @@ def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {*NAMES} <= results["pooled"].keys() & results["mean"].keys()
     assert json.loads((tmp_path / "results.json").read_text())["raters"]["power"] == results["raters"]["power"]
     print_table(results, LABELS)
-    words = f"The model is worth {worth_in_words(results['raters'])} on {results['raters']['items']} items"
+    words = f"The model is worth {worth_in_words(results['raters'])} on {conditions_in_words(results['raters'])}"
     card = (tmp_path / "model_card.md").read_text()
     assert f"{words}; Krippendorff's alpha of the votes is 0." in capsys.readouterr().out
     assert f"{words}; Krippendorff's alpha" in card and "| vote_nll |" in card
@@ -108,13 +107,13 @@ def test_finished_folds_are_read_and_tested_again(tmp_path: Path) -> None:
     first, _ = measured(data, tmp_path, key={"command": "a"})
     again, _ = measured(data, tmp_path, key={"command": "a"})
     assert again["raters"] == first["raters"] and again["folds"][0]["raters"] == first["folds"][0]["raters"]
-    # A checkpoint has the concentration.
+    # A checkpoint has the number of votes of a prediction.
     checkpoint = tmp_path / "fold_1" / "checkpoints" / "last.ckpt"
     task = Task.load_from_checkpoint(checkpoint)
     data.select_fold(1)
     held = data.split.val
-    fitted = DirichletMultinomial.around(data.features[held].numpy(), data.counts(held)).concentration
-    assert task.concentration == pytest.approx(fitted, rel=1e-5)
+    fitted = data.combiner.model_votes(data.features[held].numpy(), data.counts(held))
+    assert task.model_votes == pytest.approx(fitted, rel=1e-5)
 
 
 def test_weights_of_rows_count_in_vote_metrics() -> None:
@@ -135,7 +134,7 @@ def test_without_votes_nothing_is_reported(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "moods.npz", features=rng.normal(size=(30, 4)), labels=rng.dirichlet(np.ones(3), 30))
     results, parts = measured(TabularLDL(path=str(tmp_path / "moods.npz"), folds=2), tmp_path / "run", MeanPredictor)
-    assert "raters" not in results and not {*NAMES} & results["mean"].keys() and "prior" not in parts[0]
+    assert "raters" not in results and not {*NAMES} & results["mean"].keys() and "power" not in parts[0]
     assert not (tmp_path / "run" / "charts" / "rater_equivalence.png").exists()
 
 
@@ -149,17 +148,19 @@ def test_votes_that_allow_no_comparison() -> None:
 def test_predictions_that_are_not_finite_are_not_compared() -> None:
     counts = np.full((4, 3), 2.0)
     rows = {"prediction": np.full((4, 3), np.nan), "target": counts / 6, "votes": counts.sum(1)}
-    with pytest.warns(UserWarning, match="left out: predictions must be finite"):
-        assert compare_with_raters({**rows, "prior": counts}, LABELS) is None
-    with pytest.warns(UserWarning, match="left out: dict has no prior of votes"):
-        assert prior_columns({}, None, 4) == {}
+    data = VotedRows(folds=2)
+    data.setup()
+    with pytest.warns(UserWarning, match="left out: predictions must be finite, and row 0 is not"):
+        assert power_columns(data, rows, None) == {}
+    with pytest.warns(UserWarning, match="left out: dict has no combiner of votes"):
+        assert power_columns({}, rows, None) == {}
 
 
 def test_without_validation_rows_there_is_no_second_curve() -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*val_fraction.*")
         results, parts = measured(VotedRows(folds=2, val_fraction=0.0))
-    assert results["raters"]["with_model"] is None and "concentration" not in parts[0]
+    assert results["raters"]["with_model"] is None and "with_model" not in parts[0]
 
 
 def test_the_chart_is_drawn_with_and_without_a_model(tmp_path: Path) -> None:
@@ -182,4 +183,4 @@ def test_two_processes_report_what_one_does(tmp_path: Path) -> None:
     assert_close(one["mean"], other["mean"])
     assert_close(one["raters"], other["raters"])
     saved = [torch.load(tmp_path / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("one", "two")]
-    assert saved[0]["ldl"]["concentration"] == pytest.approx(saved[1]["ldl"]["concentration"], rel=1e-5)
+    assert saved[0]["ldl"]["model_votes"] == pytest.approx(saved[1]["ldl"]["model_votes"], rel=1e-4)

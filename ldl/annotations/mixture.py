@@ -103,33 +103,27 @@ class DirichletMixture:
 
     def posterior_mean(self, counts: np.ndarray) -> np.ndarray:
         """Return the expected distribution (N, C) of each item after its votes (N, C), whole or fractional."""
-        return Posterior(self, as_votes(counts, empty=True)).mean()
+        counts = as_votes(counts, empty=True)
+        scaled = softmax(self._joint(counts), axis=1) / (self.alphas.sum(1) + counts.sum(1)[:, None])
+        return np.asarray(scaled @ self.alphas + counts * scaled.sum(1, keepdims=True))
 
     def model_votes(self, prediction: np.ndarray, counts: np.ndarray) -> float:
         """Return the number s of votes that a prediction counts as beside votes, fitted to items by their likelihood.
 
         Args:
             prediction: (N, C) predictions of a model on items that it was not trained on, rows on the simplex.
-            counts: (N, C) votes on the same items.
+            counts: (N, C) votes on the same items, at least one on each.
 
         Raises:
             LDLError: Predictions that are no distributions, or votes of another shape, negative or not finite.
         """
-        counts = as_votes(counts, empty=True)
+        counts = as_votes(counts)
         prediction = as_predictions(prediction, counts.shape)
-        rows = _spaced(len(counts), MOST_VALIDATION_ITEMS)
-        prediction, given = np.maximum(prediction[rows], KL_FLOOR), np.nonzero(counts[rows])
-        times, totals = counts[rows][given][:, None], counts[rows].sum(1)[:, None]
-        starts = np.flatnonzero(np.diff(given[0], prepend=-1))
-        voted = np.unique(given[0])
+        rows = np.unique(np.linspace(0, len(counts) - 1, MOST_VALIDATION_ITEMS).astype(int))
+        prediction, counts = prediction[rows], counts[rows]
 
         def loss(log_s: float) -> float:
-            seen = np.exp(log_s) * prediction
-            joint, after = self._joint(seen), self.alphas.T[given[1]] + seen[given][:, None]
-            each = np.add.reduceat(log_rising(after, times), starts)
-            total = (self.alphas.sum(1) + np.exp(log_s)) + np.zeros((len(voted), 1))
-            each -= log_rising(total, totals[voted])
-            return float(logsumexp(joint, axis=1)[voted].sum() - logsumexp(joint[voted] + each, axis=1).sum())
+            return -float(Posterior(self, prediction, float(np.exp(log_s))).log_likelihood(counts).sum())
 
         found = minimize_scalar(loss, bounds=MODEL_VOTES, method="bounded", options={"xatol": 1e-5})
         return float(np.exp(found.x))
@@ -141,37 +135,65 @@ class DirichletMixture:
 
 
 class Posterior:
-    """The distributions of M items after their votes, to which further votes are added one by one.
+    """The distributions of M items, to which votes are added one by one.
+
+    A prediction p counts as s votes: the fractional votes s p move the weights of the components by their likelihood
+    under the means of the components, and s is added to the concentrations. The means are then multiplied by one factor
+    for each label, so that without further votes the expected distribution is the prediction itself. Without the
+    factors the prior would count twice, since a prediction already has it.
 
     Args:
         mixture: The prior of all items.
-        counts: (M, C) votes so far, whole or fractional.
+        prediction: (M, C) predictions, on the simplex; None for one item without a prediction.
+        model_votes: The number of votes s.
     """
 
-    def __init__(self, mixture: DirichletMixture, counts: np.ndarray) -> None:
-        self.alphas = mixture.alphas
-        self.counts = np.array(counts, np.float64)
-        self.totals = mixture.alphas.sum(1) + self.counts.sum(1)[:, None]
-        self.logs = mixture._joint(self.counts)
+    def __init__(self, mixture: DirichletMixture, prediction: np.ndarray | None = None, model_votes: float = 0.0) -> None:
+        totals = mixture.alphas.sum(1)
+        self.means = mixture.alphas / totals[:, None]
+        if prediction is None:
+            prediction = (mixture.weights @ self.means)[None]
+        prediction = np.maximum(prediction, KL_FLOOR)
+        logs = np.log(mixture.weights) + model_votes * prediction @ np.log(self.means).T
+        self.factors = prediction / (softmax(logs, axis=1) @ self.means)
+        sums = self.factors @ self.means.T
+        self.logs = logs + np.log(sums)
+        self.totals = np.tile(totals + model_votes, (len(prediction), 1))
+        self.scales = self.totals / sums
+        self.counts = np.zeros_like(prediction)
 
     def __getitem__(self, rows: np.ndarray) -> Posterior:
         """Return a copy for some items."""
         chosen = object.__new__(Posterior)
-        chosen.alphas = self.alphas
-        chosen.counts, chosen.totals, chosen.logs = self.counts[rows], self.totals[rows], self.logs[rows]
+        chosen.means = self.means
+        for name in ("factors", "logs", "totals", "scales", "counts"):
+            setattr(chosen, name, getattr(self, name)[rows])
         return chosen
 
     def mean(self) -> np.ndarray:
         """Return the expected distribution of each item, (M, C)."""
         scaled = softmax(self.logs, axis=1) / self.totals
-        return np.asarray(scaled @ self.alphas + self.counts * scaled.sum(1, keepdims=True))
+        prior = (scaled * self.scales) @ self.means * self.factors
+        return np.asarray(prior + self.counts * scaled.sum(1, keepdims=True))
 
     def add(self, labels: np.ndarray) -> None:
         """Add a vote for a label (M,) to each item."""
         rows = np.arange(len(labels))
-        self.logs += np.log((self.alphas.T[labels] + self.counts[rows, labels][:, None]) / self.totals)
+        self.logs += np.log((self._alpha(rows, labels) + self.counts[rows, labels][:, None]) / self.totals)
         self.counts[rows, labels] += 1
         self.totals += 1
+
+    def log_likelihood(self, counts: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the probability of votes (M, C), on every item, in one order, (M,)."""
+        rows, labels = np.nonzero(counts)
+        each = log_rising(self._alpha(rows, labels), counts[rows, labels][:, None])
+        after = np.add.reduceat(each, np.flatnonzero(np.diff(rows, prepend=-1)))
+        after -= log_rising(self.totals, counts.sum(1)[:, None])
+        return np.asarray(logsumexp(self.logs + after, axis=1) - logsumexp(self.logs, axis=1))
+
+    def _alpha(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the parameters (V, K) of pairs of item and label without further votes."""
+        return self.scales[rows] * self.means.T[labels] * self.factors[rows, labels][:, None]
 
 
 def combiner_in_words(sizes: Iterable[int]) -> str:
@@ -237,10 +259,6 @@ def thinned(counts: np.ndarray) -> np.ndarray:
     rng, thin = np.random.default_rng(0), counts.copy()
     thin[many] = [rng.multivariate_hypergeometric(row, MOST_VOTES, method="marginals") for row in counts[many].astype(np.int64)]
     return thin
-
-
-def _spaced(size: int, most: int) -> np.ndarray:
-    return np.arange(size) if size <= most else np.linspace(0, size - 1, most).astype(int)
 
 
 class _Votes:

@@ -14,6 +14,7 @@ from ldl.annotations.checks import as_predictions, as_votes
 from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.mixture import DirichletMixture, Posterior
 from ldl.errors import LDLError
+from ldl.labels import KL_FLOOR
 
 EXACT_VOTES, EXACT_SETS = 3, 1000
 """Largest k of exact sums over all sets of k votes, and most such sets; beyond either, sets are drawn."""
@@ -82,14 +83,16 @@ def measure_power(
             f"the combiner has {alphas.shape[-1]} labels and the votes have {counts.shape[1]}; fit it to votes for the "
             "same labels"
         )
-    seen = np.zeros_like(counts)
     if prediction is not None:
-        seen = model_votes * as_predictions(prediction, counts.shape)
+        prediction = as_predictions(prediction, counts.shape)
     if not isinstance(combiner, DirichletMixture) or combiner.size == 1:
-        nll = _of_one(counts, np.broadcast_to(alphas.reshape(-1, counts.shape[1]), counts.shape) + seen, raters)
+        prior = np.broadcast_to(alphas.reshape(-1, counts.shape[1]), counts.shape)
+        if prediction is not None:
+            prior = np.maximum(prediction, KL_FLOOR) * (prior.sum(1, keepdims=True) + model_votes)
+        nll = _of_one(counts, prior, raters)
         return PowerCurves(nll, np.where(np.isnan(nll), np.nan, 0.0))
     common = prediction is None
-    start = Posterior(combiner, seen[:1] if common else seen)
+    start = Posterior(combiner, prediction, model_votes)
     nll, variance = np.full((2, len(counts), raters + 1), np.nan)
     exact = max(k for k in range(EXACT_VOTES + 1) if comb(counts.shape[1] + k - 1, k) <= EXACT_SETS or k <= 1)
     for k in range(min(exact, raters) + 1):

@@ -28,6 +28,9 @@ PATIENCE = 2
 FOLDS = 5
 """Parts of the items, each of which is held out once to compare sizes."""
 
+LEAST_ITEMS = 10
+"""Items with two votes that each component needs."""
+
 MOST_HELD_OUT = 2000
 """Held-out items from which on no further part is held out."""
 
@@ -214,12 +217,14 @@ def choose_size(counts: np.ndarray, parts: np.ndarray, sizes: Sequence[int] = SI
         parts: (N,) part of each item from :func:`split_items`; each part is held out once, until enough items were.
         sizes: Numbers of components, rising.
     """
-    numbers = np.unique(parts)
-    if len(np.unique(parts[counts.sum(1) > 1])) < 2:  # without one part, no item may have two votes
+    numbers, several = np.unique(parts), counts.sum(1) > 1
+    if len(np.unique(parts[several])) < 2:  # without one part, no item may have two votes
         return 1
     enough = np.searchsorted(np.cumsum([np.sum(parts == number) for number in numbers]), MOST_HELD_OUT) + 1
     thin, best, size, since = thinned(counts), np.array([]), 1, 0
     for tried in sizes:
+        if tried > 1 and tried * LEAST_ITEMS > several.sum():
+            break
         mixtures = [(number, fit_size(thin[parts != number], tried)) for number in numbers[:enough]]
         each = np.concatenate([mixture.log_likelihood(thin[parts == number]) for number, mixture in mixtures])
         gain = each - best if len(best) else np.ones(1)

@@ -207,7 +207,9 @@ def measure(job: dict[str, Any], votes: Votes, known: dict[str, Any]) -> dict[st
 
     ``known`` keeps the curves of each set, which all its heads share.
     """
-    predicted = np.concatenate([predict(heads(job["seed"])[job["head"]], votes, f, job["weighting"]) for f in votes.folds])
+    predicted = np.concatenate(
+        [predict(heads(job["seed"])[job["head"]], votes, f, job["weighting"]) for f in votes.folds]
+    )
     rows = np.concatenate([fold.test for fold in votes.folds])
     voted, ends = votes.counts[rows], np.cumsum([len(fold.test) for fold in votes.folds])[:-1]
     nll = vote_nll(predicted, voted)
@@ -316,7 +318,15 @@ def table_of_curves() -> str:
                 [name, labels, f"{len(kept):,}", who, " ".join(map(str, raters)), numbers]
                 + [f"{error:.4f}" if error > 0 else "exact"]
             )
-    header = ["set", "labels", "items", "combiner", "votes k", "expected NLL of a vote (nats)", "largest error of draws"]
+    header = [
+        "set",
+        "labels",
+        "items",
+        "combiner",
+        "votes k",
+        "expected NLL of a vote (nats)",
+        "largest error of draws",
+    ]
     return markdown(header, lines)
 
 
@@ -336,11 +346,15 @@ def table_of_runs(folders: list[Path]) -> str:
     """Return the results of runs whose data have votes, from their ``results.json`` or the stored results."""
     lines = []
     stored = json.loads(STORED.read_text(encoding="utf-8")) if not folders else []
-    for results in [*stored, *(json.loads((folder / "results.json").read_text(encoding="utf-8")) for folder in folders)]:
+    for results in [
+        *stored,
+        *(json.loads((folder / "results.json").read_text(encoding="utf-8")) for folder in folders),
+    ]:
         metrics, around = results["mean"], results["std"]
         folds = results["folds"] if isinstance(results["folds"], int) else len(results["folds"])
         numbers = [
-            f"{metrics[name]:.3f}" + (f" ± {around[name]:.3f}" if folds > 1 else "")
+            ("" if metrics[name] is None else f"{metrics[name]:.3f}")
+            + (f" ± {around[name]:.3f}" if folds > 1 and around[name] is not None else "")
             for name in ("majority_accuracy", "vote_nll", "kl")
         ]
         names = [results["data"], results["head"], str(results["seed"]), str(folds)]
@@ -352,9 +366,13 @@ def table_of_runs(folders: list[Path]) -> str:
             )
             lines.append([*names, *numbers, f"{number} ({low} to {high})"])
         else:
-            lines.append([*names, *numbers, *(f"{each:.2f}" for each in worth_of_nll(results["data"], metrics["vote_nll"]))])
+            lines.append(
+                [*names, *numbers, *(f"{each:.2f}" for each in worth_of_nll(results["data"], metrics["vote_nll"]))]
+            )
     header = ["set", "head", "seed", "folds", "majority accuracy", "vote NLL", "KL"]
-    return markdown([*header, *(["worth in raters (95% interval)"] if folders else ["worth in raters", "by one Dirichlet"])], lines)
+    return markdown(
+        [*header, *(["worth in raters (95% interval)"] if folders else ["worth in raters", "by one Dirichlet"])], lines
+    )
 
 
 def worth_of_nll(name: str, nll: float) -> tuple[float, float]:

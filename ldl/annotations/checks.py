@@ -30,7 +30,9 @@ def as_votes(counts: Any, empty: bool = False) -> np.ndarray:
             "correct them, or leave the item out"
         )
     if not empty and len(without := np.flatnonzero(votes.sum(1) == 0)):
-        raise LDLError(f"{len(without)} of {len(votes)} items have no vote, the first is item {without[0]}; leave them out")
+        raise LDLError(
+            f"{len(without)} of {len(votes)} items have no vote, the first is item {without[0]}; leave them out"
+        )
     return votes
 
 

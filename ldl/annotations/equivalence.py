@@ -14,6 +14,7 @@ import numpy as np
 
 from ldl.annotations.agreement import expected_nll
 from ldl.annotations.checks import as_predictions, as_votes
+from ldl.annotations.mixture import units_of
 from ldl.annotations.power import Combiner, PowerCurves, measure_power, whole_votes
 from ldl.errors import LDLError
 
@@ -102,13 +103,18 @@ def rater_equivalence(
     """
     counts = whole_votes(counts)
     prediction = as_predictions(prediction, counts.shape)
-    raters = most_raters(counts) if raters is None else raters
+    units = units_of(groups, len(counts))
+    if raters is not None and (raters != int(raters) or raters < 1):
+        raise LDLError(f"raters must be a whole number from 1, not {raters}; leave it out for the usual number")
+    if not 0 < level < 1:
+        raise LDLError(f"level must lie between 0 and 1, and is {level}; 0.95 gives an interval of 95%")
+    raters = most_raters(counts) if raters is None else int(raters)
     rows = items_with_more(counts, raters)
     powers, with_model = measure_power(counts[rows], combiner, raters), None
     if model_votes is not None:
         with_model = measure_power(counts[rows], combiner, raters, prediction[rows], model_votes)
     nll = expected_nll(prediction[rows], counts[rows])
-    return compare(nll, powers, with_model, None if groups is None else np.asarray(groups)[rows], level, seed)
+    return compare(nll, powers, with_model, units[rows], level, seed)
 
 
 def items_with_more(counts: np.ndarray, raters: int) -> np.ndarray:
@@ -128,7 +134,7 @@ def compare(
     seed: int = 0,
 ) -> RaterEquivalence:
     """Compare the NLL (N,) of a model with the power curves of the same items, which all have more than K votes."""
-    unit = np.arange(len(nll)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    unit = units_of(groups, len(nll))
     worths = _bootstrap(np.column_stack([powers.nll, nll]), unit, np.random.default_rng(seed))
     ends = np.quantile(worths, (1 - level) / 2, method="lower"), np.quantile(worths, (1 + level) / 2, method="higher")
     curve, mean = powers.mean(), float(nll.mean())
@@ -176,7 +182,7 @@ def _worths(curves: np.ndarray, nll: np.ndarray) -> np.ndarray:
 
 
 def _bootstrap(results: np.ndarray, unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the worth (BOOTSTRAP_SAMPLES,) for resampled units; the last column of ``results`` (N, K + 2) is the model's."""
+    """Return the worth (B,) in each bootstrap sample of units; the last column of ``results`` (N, K + 2) is the model's."""
     units = int(unit.max()) + 1
     sums = np.zeros((units, results.shape[1]))
     np.add.at(sums, unit, results)

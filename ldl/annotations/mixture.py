@@ -17,6 +17,7 @@ from scipy.special import digamma, logsumexp, softmax
 
 from ldl.annotations.checks import as_predictions, as_votes
 from ldl.annotations.dirichlet import DirichletMultinomial, check_several, log_rising
+from ldl.errors import LDLError
 from ldl.labels import KL_FLOOR
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -96,9 +97,9 @@ class DirichletMixture:
         """
         counts = as_votes(counts, empty=True)
         check_several(counts)
-        rows = sample_items(counts)
-        parts = split_items(counts, groups)[rows]
-        return fit_size(counts[rows], choose_size(counts[rows], parts, sizes) if len(sizes) > 1 else sizes[0])
+        rows, units = sample_items(counts), units_of(groups, len(counts))
+        known = None if groups is None else units[rows]
+        return fit_size(counts[rows], choose_size(counts[rows], known, sizes) if len(sizes) > 1 else sizes[0])
 
     def log_likelihood(self, counts: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of the votes (N, C) of each item in one order, (N,)."""
@@ -151,7 +152,9 @@ class Posterior:
         model_votes: The number of votes s.
     """
 
-    def __init__(self, mixture: DirichletMixture, prediction: np.ndarray | None = None, model_votes: float = 0.0) -> None:
+    def __init__(
+        self, mixture: DirichletMixture, prediction: np.ndarray | None = None, model_votes: float = 0.0
+    ) -> None:
         totals = mixture.alphas.sum(1)
         self.means = mixture.alphas / totals[:, None]
         if prediction is None:
@@ -201,44 +204,56 @@ class Posterior:
 
 def combiner_in_words(sizes: Iterable[int]) -> str:
     """Return a combiner of votes in words, by the numbers of components of one or several folds."""
-    low, high = min(sizes := {*sizes}), max(sizes)
+    ordered = sorted(sizes)
+    low, high = ordered[0], ordered[-1]
     if high == 1:
         return "one Dirichlet"
     return f"a mixture of {low} Dirichlets" if low == high else f"mixtures of {low} to {high} Dirichlets"
 
 
-def choose_size(counts: np.ndarray, parts: np.ndarray, sizes: Sequence[int] = SIZES) -> int:
-    """Return the smallest number of components that no larger one exceeds in the likelihood of held-out items.
+def choose_size(counts: np.ndarray, groups: np.ndarray | None = None, sizes: Sequence[int] = SIZES) -> int:
+    """Return the number of components that no larger one exceeds in the likelihood of held-out items.
 
-    A larger number counts as better if its mean gain is above the standard error of the gain over items.
+    A larger number counts as better if its gain is above the standard error of the gain, over items or groups.
 
     Args:
-        counts: (N, C) votes.
-        parts: (N,) part of each item from :func:`split_items`; each part is held out once, until enough items were.
+        counts: (N, C) votes. Each part of the items is held out once, until enough items were.
+        groups: (N,) of any type; a group is held out as a whole. None holds out items.
         sizes: Numbers of components, rising.
     """
+    units, parts = units_of(groups, len(counts)), split_items(groups, len(counts))
     numbers, several = np.unique(parts), counts.sum(1) > 1
     if len(np.unique(parts[several])) < 2:  # without one part, no item may have two votes
         return 1
     enough = np.searchsorted(np.cumsum([np.sum(parts == number) for number in numbers]), MOST_HELD_OUT) + 1
-    thin, best, size, since = thinned(counts), np.array([]), 1, 0
+    held = np.concatenate([np.flatnonzero(parts == number) for number in numbers[:enough]])
+    thin, best, size, since = thinned(counts), np.full(len(held), -np.inf), 1, 0
     for tried in sizes:
         if tried > 1 and tried * LEAST_ITEMS > several.sum():
             break
         mixtures = [(number, fit_size(thin[parts != number], tried)) for number in numbers[:enough]]
         each = np.concatenate([mixture.log_likelihood(thin[parts == number]) for number, mixture in mixtures])
-        gain = each - best if len(best) else np.ones(1)
+        gains = np.bincount(units[held], each - best)[np.unique(units[held])]
         since += 1
-        if gain.mean() > gain.std() / np.sqrt(len(gain)):
+        if np.isinf(best[0]) or gains.mean() > gains.std() / np.sqrt(len(gains)):
             best, size, since = each, tried, 0
         if since == PATIENCE:
             break
     return size
 
 
-def split_items(counts: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+def units_of(groups: np.ndarray | None, items: int) -> np.ndarray:
+    """Return the number of the group of each item, from 0, or of the item itself, (N,)."""
+    if groups is None:
+        return np.arange(items)
+    if len(groups) != items:
+        raise LDLError(f"there are {len(groups)} groups for {items} items; give every item one group")
+    return np.unique(np.asarray(groups), return_inverse=True)[1]
+
+
+def split_items(groups: np.ndarray | None, items: int) -> np.ndarray:
     """Return the part (N,) of each item, in 0 to 4: random parts of items, or of whole groups (N,) of any type."""
-    units = np.arange(len(counts)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    units = units_of(groups, items)
     return np.asarray(np.random.default_rng(0).permutation(np.arange(int(units.max()) + 1) % FOLDS)[units])
 
 
@@ -262,7 +277,9 @@ def thinned(counts: np.ndarray) -> np.ndarray:
     if not many.any():
         return counts
     rng, thin = np.random.default_rng(0), counts.copy()
-    thin[many] = [rng.multivariate_hypergeometric(row, MOST_VOTES, method="marginals") for row in counts[many].astype(np.int64)]
+    thin[many] = [
+        rng.multivariate_hypergeometric(row, MOST_VOTES, method="marginals") for row in counts[many].astype(np.int64)
+    ]
     return thin
 
 

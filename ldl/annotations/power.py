@@ -74,7 +74,7 @@ def measure_power(
 
     Raises:
         LDLError: Votes that are negative, not finite or not whole, or of other labels than the combiner's; predictions
-            that are no distributions.
+            that are no distributions; negative ``model_votes``.
     """
     counts = whole_votes(counts)
     alphas = combiner.alphas if isinstance(combiner, DirichletMixture) else combiner.alpha
@@ -85,6 +85,8 @@ def measure_power(
         )
     if prediction is not None:
         prediction = as_predictions(prediction, counts.shape)
+    if not 0 <= model_votes < np.inf:
+        raise LDLError(f"model_votes must be a finite number from 0, and is {model_votes}; fit it to validation items")
     if not isinstance(combiner, DirichletMixture) or combiner.size == 1:
         prior = np.broadcast_to(alphas.reshape(-1, counts.shape[1]), counts.shape)
         if prediction is not None:

@@ -63,9 +63,7 @@ def summarize(annotations: Annotations) -> list[str]:
     return lines + [f"            {k:4} others  {curve[k]:.4f}{around}" for k, around in zip(shown_raters, drawn)]
 
 
-def power_curve(
-    counts: np.ndarray, groups: np.ndarray | None = None
-) -> tuple[DirichletMixture, np.ndarray, int]:
+def power_curve(counts: np.ndarray, groups: np.ndarray | None = None) -> tuple[DirichletMixture, np.ndarray, int]:
     """Return the combiner of all items, the power curve (K + 1,), and its number of items.
 
     A mixture that predicts votes on an item is fitted to other items, with the same number of components.
@@ -85,9 +83,8 @@ def _held_out_power(counts: np.ndarray, groups: np.ndarray | None) -> tuple[int,
     """Return the number of components, and the curves of all items that have enough votes."""
     counts = whole_votes(counts)
     raters = most_raters(counts)
-    parts = split_items(counts, groups)
-    sample = sample_items(counts)
-    size = choose_size(counts[sample], parts[sample])
+    parts, sample = split_items(groups, len(counts)), sample_items(counts)
+    size = choose_size(counts[sample], None if groups is None else np.asarray(groups)[sample])
     if size == 1:  # a mean and a concentration do not overfit
         rows = items_with_more(counts, raters)
         return 1, measure_power(counts[rows], DirichletMultinomial.fit(counts), raters)

@@ -159,8 +159,14 @@ def lines_of_votes(file: Path, group_key: str | None, out: str | None, options: 
         sizes = np.unique(found.groups, return_counts=True)[1]
         shown.append(f"groups      {len(sizes)}, of {sizes.min()} to {sizes.max()} items")
     if out is not None:
-        _, curve, items = power_curve(found.counts)
-        path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
+        combiner, curve, items = power_curve(found.counts, found.groups)
+        drawn = {
+            "power": curve,
+            "items": items,
+            "labels": f"{len(found.labels)} {found.labels.kind} labels",
+            "components": [combiner.size],
+        }
+        path = rater_equivalence(Path(out) / "rater_equivalence.png", drawn)
         shown.append(f"chart       {path}")
     return shown
 

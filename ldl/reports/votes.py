@@ -70,11 +70,13 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
     try:
         most = most_raters(counts)
         kept = items_with_more(counts, most)
-        curves = [
-            PowerCurves(rows[name], rows[f"{name}_variance"]).select(kept, most) for name in CURVES if name in rows
-        ]
+        curves = {
+            name: PowerCurves(rows[name], rows[f"{name}_variance"]).select(kept, most)
+            for name in CURVES
+            if name in rows
+        }
         groups = rows["group"][kept] if "group" in rows else None
-        found = compare(vote_nll(prediction[kept], counts[kept]), *curves, groups=groups)
+        found = compare(vote_nll(prediction[kept], counts[kept]), curves["power"], curves.get("with_model"), groups)
         alpha = math.nan if labels.kind == "grid" else krippendorff_alpha(counts, labels)
     except LDLError as error:
         _warn(error)

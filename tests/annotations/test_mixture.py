@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from math import log
 
@@ -17,7 +18,7 @@ from ldl.annotations import (
     vote_nll,
 )
 from ldl.annotations import mixture as fits
-from ldl.annotations.mixture import Posterior, choose_size, combiner_in_words, split_items, thinned
+from ldl.annotations.mixture import Posterior, choose_size, combiner_in_words, fit_size, split_items, thinned
 from ldl.annotations.summary import power_curve
 from ldl.errors import LDLError
 
@@ -40,6 +41,12 @@ def simulated(truth: DirichletMixture, items: int, *votes: int, seed: int = 0) -
     return [np.stack([rng.multinomial(number, row) for row in shares]).astype(np.float64) for number in votes]
 
 
+@cache
+def fitted(nominal: bool) -> DirichletMixture:
+    """A mixture that is fitted to 1,000 items with 8 votes."""
+    return DirichletMixture.fit(simulated(NOMINAL if nominal else ORDINAL, 1000, 8, seed=1)[0])
+
+
 def matched(found: DirichletMixture, truth: DirichletMixture) -> DirichletMixture:
     """The same mixture with its components in the order of another one."""
     order = [int(np.square(_means(found) - mean).sum(1).argmin()) for mean in _means(truth)]
@@ -53,14 +60,13 @@ def _means(mixture: DirichletMixture) -> np.ndarray:
 
 @BOTH
 def test_a_planted_mixture_is_recovered(truth: DirichletMixture) -> None:
+    assert fitted(truth is NOMINAL).size == 3
     (counts,) = simulated(truth, 3000, 12)
-    found = DirichletMixture.fit(counts)
-    assert found.size == 3
-    found = matched(found, truth)
-    np.testing.assert_allclose(found.weights, truth.weights, atol=0.03)
-    np.testing.assert_allclose(_means(found), _means(truth), atol=0.03)
-    np.testing.assert_allclose(found.alphas.sum(1), truth.alphas.sum(1), rtol=0.2)
-    assert found.log_likelihood(counts).sum() >= truth.log_likelihood(counts).sum() - 1e-3 * len(counts)
+    found = matched(fit_size(counts, 3), truth)
+    np.testing.assert_allclose(found.weights, truth.weights, atol=0.04)
+    np.testing.assert_allclose(_means(found), _means(truth), atol=0.04)
+    np.testing.assert_allclose(found.alphas.sum(1), truth.alphas.sum(1), rtol=0.25)
+    assert found.log_likelihood(counts).sum() >= truth.log_likelihood(counts).sum()
 
 
 def test_votes_of_one_dirichlet_need_one_component() -> None:
@@ -75,29 +81,29 @@ def test_votes_of_one_dirichlet_need_one_component() -> None:
 
 
 def test_a_fit_is_deterministic_and_does_not_depend_on_the_order_of_items() -> None:
-    (counts,) = simulated(ORDINAL, 400, 5)
-    first, again = DirichletMixture.fit(counts), DirichletMixture.fit(counts)
+    (counts,) = simulated(NOMINAL, 100, 5)
+    first, again = (DirichletMixture.fit(counts, sizes=(1, 2, 3)) for _ in range(2))
     np.testing.assert_array_equal(first.alphas, again.alphas)
     turned = DirichletMixture.fit(counts[::-1], sizes=(first.size,))
     np.testing.assert_array_equal(first.alphas, turned.alphas)
 
 
 def test_groups_are_held_out_as_a_whole() -> None:
-    parts = split_items(np.zeros((60, 2)), np.repeat([f"p{number}" for number in range(20)], 3))
+    parts = split_items(np.repeat([f"p{number}" for number in range(20)], 3), 60)
     assert (parts.reshape(20, 3) == parts[::3, None]).all() and sorted(set(parts)) == [0, 1, 2, 3, 4]
     # Copies of the items of a group in other parts would favour a component for each of them.
-    (counts,) = simulated(DirichletMixture(np.ones(1), np.full((1, 6), 2.0)), 30, 6)
-    counts, groups = np.repeat(counts, 10, 0), np.repeat(np.arange(30), 10)
-    assert choose_size(counts, split_items(counts, groups)) == 1 < choose_size(counts, split_items(counts))
+    (counts,) = simulated(DirichletMixture(np.ones(1), np.full((1, 6), 2.0)), 20, 6)
+    counts, groups, sizes = np.repeat(counts, 5, 0), np.repeat(np.arange(20), 5), (1, 2, 4)
+    assert choose_size(counts, groups, sizes) == 1 < choose_size(counts, None, sizes)
 
 
 def test_many_votes_and_items_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.array([[90_000.0, 10_000], [3, 2], [60.5, 60]])
     thin = thinned(counts)
     assert thin.sum(1).tolist() == [100, 5, 120.5] and thin[0, 0] == pytest.approx(90, abs=12)
-    monkeypatch.setattr(fits, "MOST_ITEMS", 300)
+    monkeypatch.setattr(fits, "MOST_ITEMS", 200)
     (counts,) = simulated(NOMINAL, 2000, 8)
-    assert 2 <= DirichletMixture.fit(counts).size <= 4
+    assert DirichletMixture.fit(counts, sizes=(1, 3)).size == 3
 
 
 def test_the_likelihood_is_that_of_votes_in_their_order() -> None:
@@ -146,8 +152,8 @@ def test_sums_are_exact_up_to_three_votes_and_draws_have_their_error(monkeypatch
 
 @BOTH
 def test_the_curve_is_not_above_that_of_one_dirichlet_on_held_out_items(truth: DirichletMixture) -> None:
-    train, test = np.split(simulated(truth, 1600, 7)[0], 2)
-    mixture = measure_power(test, DirichletMixture.fit(train), 6)
+    (train,), (test,) = simulated(truth, 1000, 8, seed=1), simulated(truth, 500, 7, seed=2)
+    mixture = measure_power(test, fitted(truth is NOMINAL), 6)
     one = held_out_nll(test, DirichletMultinomial.fit(train), 6)
     gap = mixture.nll - one
     error = np.sqrt(gap.var(0) / len(gap) + mixture.error() ** 2)
@@ -158,9 +164,9 @@ def test_the_curve_is_not_above_that_of_one_dirichlet_on_held_out_items(truth: D
 @BOTH
 @pytest.mark.parametrize("seen", [1, 2, 3, 5])
 def test_the_combiner_of_k_votes_is_worth_k(truth: DirichletMixture, seen: int) -> None:
-    train, _ = simulated(truth, 1500, 8, 1, seed=1)
-    test, others = simulated(truth, 500, 8, seen, seed=10 + seen)
-    combiner = DirichletMixture.fit(train)
+    (train,) = simulated(truth, 1000, 8, seed=1)
+    test, others = simulated(truth, 400, 8, seen, seed=10 + seen)
+    combiner = fitted(truth is NOMINAL)
     found = rater_equivalence(combiner.posterior_mean(others), test, combiner, raters=7)
     assert found.interval[0] <= seen <= found.interval[1]
     assert found.interval[0] > seen - 1.5 and found.interval[0] > 0
@@ -171,13 +177,13 @@ def test_the_combiner_of_k_votes_is_worth_k(truth: DirichletMixture, seen: int) 
 
 
 def test_the_interval_holds_k_as_often_as_it_says() -> None:
-    """In at least 88 of 100 draws the interval of 95% holds k = 2."""
+    """In at least 44 of 50 draws the interval of 95% holds k = 2."""
     held = 0
-    for draw in range(100):
-        test, others = simulated(ORDINAL, 120, 4, 2, seed=draw)
+    for draw in range(50):
+        test, others = simulated(ORDINAL, 80, 4, 2, seed=draw)
         found = rater_equivalence(ORDINAL.posterior_mean(others), test, ORDINAL, raters=3)
         held += found.interval[0] <= 2 <= found.interval[1]
-    assert held >= 88
+    assert held >= 44
 
 
 @BOTH
@@ -196,7 +202,7 @@ def test_a_prediction_beside_votes(truth: DirichletMixture) -> None:
     prior = np.tile(truth.posterior_mean(np.zeros((1, test.shape[1]))), (len(test), 1))
     alone = measure_power(test, truth, 3, prior, 1e-6).mean()
     np.testing.assert_allclose(alone, curve[:4], atol=1e-4)
-    assert truth.model_votes(prior, test) < 0.1
+    assert truth.model_votes(prior, test) < s / 4
 
 
 def test_one_dirichlet_beside_a_prediction_is_a_prior_around_it() -> None:
@@ -227,12 +233,12 @@ def test_votes_move_the_weights_of_the_components_beside_a_prediction() -> None:
 
 
 def test_the_curve_of_an_audit_is_that_of_held_out_items() -> None:
-    (counts,) = simulated(NOMINAL, 500, 5)
+    (counts,) = simulated(NOMINAL, 200, 4)
     combiner, curve, items = power_curve(counts)
-    assert combiner.size == 3 and items == 500 and len(curve) == 5
-    fresh = held_out_nll(simulated(NOMINAL, 4000, 5, seed=9)[0], combiner, 4).mean(0)
+    assert combiner.size in (2, 3) and items == 200 and len(curve) == 4
+    fresh = held_out_nll(simulated(NOMINAL, 2000, 4, seed=9)[0], combiner, 3).mean(0)
     np.testing.assert_allclose(curve, fresh, atol=0.05)
-    assert curve[1] < held_out_nll(counts, DirichletMultinomial.fit(counts), 4).mean(0)[1] - 0.02
+    assert curve[1] < held_out_nll(counts, DirichletMultinomial.fit(counts), 3).mean(0)[1] - 0.02
 
 
 def test_few_items_have_one_component() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ldl.experiments.crossval import Rows, crossvalidate
 from ldl.heads import MeanPredictor
 from ldl.labels import LabelSpace
 from ldl.metrics.stage import row_metrics
-from ldl.reports.votes import conditions_in_words, power_columns, worth_in_words
+from ldl.reports.votes import compare_with_raters, conditions_in_words, power_columns, worth_in_words
 from ldl.task import Task
 
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "max_epochs": 1}
@@ -79,7 +80,7 @@ def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert fold["metrics"]["vote_nll_weighted"] == pytest.approx(weighted)
         assert fold["metrics"]["majority_accuracy"] == pytest.approx(majority_accuracy(prediction, counts))
         assert fold["metrics"]["kl_bias"] == pytest.approx(entropy_bias(counts).mean())
-        # The combiner is that of the fold's training set, the number of votes of a prediction that of its validation set.
+        # The combiner is that of the fold's training set, and s that of its validation set.
         combiner = DirichletMixture.fit(data.counts(data.split.train), data.groups[data.split.train])
         held = data.split.val
         model_votes = combiner.model_votes(data.features[held].numpy(), data.counts(held))
@@ -94,6 +95,11 @@ def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {*NAMES} <= results["pooled"].keys() & results["mean"].keys()
     assert json.loads((tmp_path / "results.json").read_text())["raters"]["power"] == results["raters"]["power"]
     print_table(results, LABELS)
+    assert results["raters"]["labels"] == "3 nominal labels" and results["raters"]["components"] == [1]
+    assert results["raters"]["power_error"] == [0] * len(results["raters"]["power"])
+    assert f"items with more than {results['raters']['most']} votes for 3 nominal labels (survey equi" in (
+        conditions_in_words(results["raters"])
+    )
     words = f"The model is worth {worth_in_words(results['raters'])} on {conditions_in_words(results['raters'])}"
     card = (tmp_path / "model_card.md").read_text()
     assert f"{words}; Krippendorff's alpha of the votes is 0." in capsys.readouterr().out
@@ -114,6 +120,29 @@ def test_finished_folds_are_read_and_tested_again(tmp_path: Path) -> None:
     held = data.split.val
     fitted = data.combiner.model_votes(data.features[held].numpy(), data.counts(held))
     assert task.model_votes == pytest.approx(fitted, rel=1e-5)
+
+
+def test_folds_with_combiners_of_several_components(tmp_path: Path) -> None:
+    """Rows carry the curves of their fold, so that pooled results compare each item under its own combiner."""
+    rng, parts = np.random.default_rng(0), []
+    for size in (1, 2, 3):
+        combiner = DirichletMixture(np.full(size, 1 / size), rng.uniform(0.2, 3, (size, 3)))
+        counts = rng.multinomial(7, [0.5, 0.3, 0.2], 20).astype(float)
+        rows = {"prediction": rng.dirichlet(np.ones(3), 20), "target": counts / 7, "votes": np.full(20, 7.0)}
+        parts.append(rows | power_columns(SimpleNamespace(combiner=combiner), rows, 1.5))
+        one = compare_with_raters(parts[-1], LABELS)
+        assert one is not None and one["components"] == [size] and one["items"] == 20 and one["most"] == 6
+        found = rater_equivalence(rows["prediction"], counts, combiner, model_votes=1.5)
+        np.testing.assert_allclose(one["power"], found.curve)
+        np.testing.assert_allclose(one["with_model"], found.with_model)
+        assert (one["worth"] or np.inf, one["low"]) == pytest.approx((found.worth, found.interval[0]))
+        assert (np.array(one["power_error"])[4:] > 0).all() == (size > 1)
+    pooled = compare_with_raters({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, LABELS)
+    assert pooled is not None and pooled["components"] == [1, 2, 3] and pooled["items"] == 60
+    np.testing.assert_allclose(pooled["power"], np.mean([part["power"][:, :7] for part in parts], (0, 1)))
+    assert "mixtures of 1 to 3 Dirichlets" in conditions_in_words(pooled)
+    assert "one Dirichlet" in conditions_in_words({"items": 3, "most": 2})  # results of ldl 0.2
+    assert charts.rater_equivalence(tmp_path / "pooled.png", pooled).is_file()
 
 
 def test_weights_of_rows_count_in_vote_metrics() -> None:

@@ -182,7 +182,7 @@ def _worths(curves: np.ndarray, nll: np.ndarray) -> np.ndarray:
 
 
 def _bootstrap(results: np.ndarray, unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the worth (B,) in each bootstrap sample of units; the last column of ``results`` (N, K + 2) is the model's."""
+    """Return the worth (B,) in bootstrap samples of units; the last column of ``results`` (N, K + 2) is the model's."""
     units = int(unit.max()) + 1
     sums = np.zeros((units, results.shape[1]))
     np.add.at(sums, unit, results)

@@ -34,9 +34,9 @@ class Calibrate(pl.Callback):
     ``Task`` adds the callback; ``Task.calibrate`` switches the temperature on, ``Task.conformal`` the intervals and
     sets. Validation metrics are those of the predictions without temperature. ``temperature`` and ``val_kl_calibrated``
     are logged too. If the rows have votes, ``Task.model_votes`` is the number of votes that a prediction counts as when
-    votes on the same item are known. ``Task.calibration`` and ``Task.model_votes`` belong to the validated weights, so a training step
-    removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the protocol keeps
-    groups apart; otherwise each row is.
+    votes on the same item are known. ``Task.calibration`` and ``Task.model_votes`` belong to the validated weights, so
+    a training step removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the
+    protocol keeps groups apart; otherwise each row is.
     """
 
     def __init__(self) -> None:

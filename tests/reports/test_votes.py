@@ -135,7 +135,7 @@ def test_folds_with_combiners_of_several_components(tmp_path: Path) -> None:
         found = rater_equivalence(rows["prediction"], counts, combiner, model_votes=1.5)
         np.testing.assert_allclose(one["power"], found.curve)
         np.testing.assert_allclose(one["with_model"], found.with_model)
-        assert (one["worth"] or np.inf, one["low"]) == pytest.approx((found.worth, found.interval[0]))
+        assert one["nll"] == pytest.approx(found.nll) and one["low"] == pytest.approx(found.interval[0])
         assert (np.array(one["power_error"])[4:] > 0).all() == (size > 1)
     pooled = compare_with_raters({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, LABELS)
     assert pooled is not None and pooled["components"] == [1, 2, 3] and pooled["items"] == 60

@@ -28,9 +28,12 @@ def rater_equivalence(path: Path, raters: dict[str, Any], title: str = "") -> Pa
         title: First line of the title.
     """
     most = len(raters["power"]) - 1
-    conditions = f"{raters['items']:,} items with more than {most} votes"
-    conditions += f" for {raters['labels']}" if "labels" in raters else ""
-    conditions += f"; votes combined by {combiner_in_words(raters['components'])}" if "components" in raters else ""
+    about = [title] if title else []
+    about.append(f"{raters['items']:,} items with more than {most} votes")
+    if "labels" in raters:
+        about[-1] += f" for {raters['labels']}"
+    if "components" in raters:
+        about.append(f"votes combined by {combiner_in_words(raters['components'])} (survey equivalence)")
     marker = "o" if most <= MOST_MARKED else None
     figure, axis = new_figure(6.4, 4.4)
     axis.plot(raters["power"], marker=marker, markersize=4, color=RATERS, label="votes of k raters")
@@ -47,7 +50,7 @@ def rater_equivalence(path: Path, raters: dict[str, Any], title: str = "") -> Pa
     axis.set(
         xlabel="raters k, other than the one whose vote is predicted",
         ylabel="expected NLL of one vote (nats)",
-        title="\n".join([*([title] if title else []), conditions]),
+        title="\n".join(about),
     )
     axis.title.set_fontsize(10)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))

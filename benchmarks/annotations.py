@@ -32,7 +32,7 @@ from ldl.annotations import (
     vote_nll,
     worth,
 )
-from ldl.annotations.equivalence import compare
+from ldl.annotations.equivalence import MOST, compare
 from ldl.backbones import Timm
 from ldl.collective import Collective
 from ldl.data import CIFAR10H, LIDC, FERPlus
@@ -366,32 +366,30 @@ def table_of_runs(folders: list[Path]) -> str:
             )
             lines.append([*names, *numbers, f"{number} ({low} to {high})"])
         else:
-            lines.append(
-                [*names, *numbers, *(f"{each:.2f}" for each in worth_of_nll(results["data"], metrics["vote_nll"]))]
-            )
+            lines.append([*names, *numbers, *worth_of_nll(results["data"], metrics["vote_nll"])])
     header = ["set", "head", "seed", "folds", "majority accuracy", "vote NLL", "KL"]
     return markdown(
         [*header, *(["worth in raters (95% interval)"] if folders else ["worth in raters", "by one Dirichlet"])], lines
     )
 
 
-def worth_of_nll(name: str, nll: float) -> tuple[float, float]:
+def worth_of_nll(name: str, nll: float) -> list[str]:
     """Return the worth of a vote NLL over all test items, by a mixture and by one Dirichlet.
 
-    The curve is over the test items that have more than 8 votes (FER+) or 30 votes (CIFAR-10H: all).
+    The curve is over all test items, so K is the largest number of votes that each of them has beside another one.
     """
-    return tuple(worth(power, nll) for power in stored_curves(name))  # type: ignore[return-value]
+    found = [(worth(power, nll), len(power) - 1) for power in stored_curves(name)]
+    return [f"{number:.2f}" if number <= most else f"more than {most}" for number, most in found]
 
 
 @cache
 def stored_curves(name: str) -> tuple[np.ndarray, np.ndarray]:
     votes = votes_of(name)
     rows = np.concatenate([fold.test for fold in votes.folds])
-    most = most_raters(votes.counts[rows])
-    kept = np.flatnonzero(votes.counts[rows].sum(1) > most)
+    most = min(int(votes.counts[rows].sum(1).min()) - 1, MOST)
     found = curves(votes, most)
-    print(name, len(rows), len(kept), most, {key: each[1] for key, each in found.items()})
-    return found["mixture"][0].select(kept, most).mean(), found["one"][0].select(kept, most).mean()
+    print(f"{name}: {len(rows):,} test items, K = {most}, {in_words(found['mixture'][1])}")
+    return found["mixture"][0].mean(), found["one"][0].mean()
 
 
 def main() -> None:

@@ -2,13 +2,15 @@
 
 ``raters`` fits every head of rows on LIDC, by patient, and two heads on frozen features of CIFAR-10H. ``weighting``
 compares ``data.weighting`` and ``data.smooth`` on LIDC, a made-up table of films, and FER+, where each training image
-keeps 1 to 10 of its votes. ``runs`` measures nothing and writes the results of run directories.
+keeps 1 to 10 of its votes. ``curves`` compares power curves under one Dirichlet and under a mixture. ``runs`` trains
+nothing and writes the results of run directories, or of ``annotations_runs.json`` with the worth of their vote NLL.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +21,18 @@ import numpy as np
 import torch
 
 from benchmarks.common.script import launch, make_parser, write_block
-from ldl.annotations import DirichletMultinomial, majority_accuracy, rater_equivalence, vote_nll
+from ldl.annotations import (
+    DirichletMixture,
+    DirichletMultinomial,
+    PowerCurves,
+    RaterEquivalence,
+    majority_accuracy,
+    measure_power,
+    most_raters,
+    vote_nll,
+    worth,
+)
+from ldl.annotations.equivalence import MOST, compare
 from ldl.backbones import Timm
 from ldl.collective import Collective
 from ldl.data import CIFAR10H, LIDC, FERPlus
@@ -43,6 +56,10 @@ from ldl.protocols import Fold, kfold
 from ldl.reports.files import markdown
 
 FOLDS, SEEDS = 10, 3
+SIZES = {"one": (1,), "mixture": None}
+"""Numbers of components of the combiners that are compared; None chooses."""
+STORED = Path(__file__).with_name("annotations_runs.json")
+"""Results of runs that take hours."""
 WEIGHTINGS = ("equal", "votes", "dirichlet", "dirichlet, smooth")
 
 
@@ -78,8 +95,8 @@ def standardised(features: np.ndarray) -> torch.Tensor:
     return torch.tensor((features - features.mean(0)) / features.std(0).clip(1e-9), dtype=torch.float32)
 
 
-def lidc() -> Votes:
-    data = LIDC(folds=FOLDS, val_fraction=0.0)
+def lidc(rating: Any = "malignancy") -> Votes:
+    data = LIDC(vote_column=rating, folds=FOLDS, val_fraction=0.0)
     data.setup()
     folds = []
     for fold in range(FOLDS):
@@ -135,8 +152,23 @@ def ferplus(seed: int) -> Votes:
     return Votes(standardised(features), counts, data.labels, [data.split])
 
 
-def predict(head: FittedHead, votes: Votes, fold: Fold, weighting: str) -> tuple[np.ndarray, DirichletMultinomial]:
-    """Fit a head on a fold; return predictions of its test set, and the prior of its training set."""
+def curves(votes: Votes, raters: int) -> dict[str, tuple[PowerCurves, list[int]]]:
+    """Return the power curves of the test items of all folds in turn, and the numbers of components of the folds."""
+    found: dict[str, tuple[PowerCurves, list[int]]] = {}
+    for name, sizes in SIZES.items():
+        parts, components = [], []
+        for fold in votes.folds:
+            groups = None if votes.groups is None else votes.groups[fold.train]
+            choice = {} if sizes is None else {"sizes": sizes}
+            combiner = DirichletMixture.fit(votes.counts[fold.train], groups, **choice)
+            parts.append(measure_power(votes.counts[fold.test], combiner, raters))
+            components.append(combiner.size)
+        found[name] = PowerCurves(*(np.concatenate(column) for column in zip(*parts))), components
+    return found
+
+
+def predict(head: FittedHead, votes: Votes, fold: Fold, weighting: str) -> np.ndarray:
+    """Fit a head on a fold; return predictions of its test set."""
     counts, prior = votes.counts[fold.train], DirichletMultinomial.fit(votes.counts[fold.train])
     number, weight = counts.sum(1), None
     target = prior.posterior_mean(counts) if "smooth" in weighting else counts / number[:, None]
@@ -149,19 +181,19 @@ def predict(head: FittedHead, votes: Votes, fold: Fold, weighting: str) -> tuple
     targets = torch.tensor(target, dtype=torch.float32)
     head.fit(votes.features[fold.train], targets, Collective(), **wanted_of(head, columns))
     with torch.no_grad():
-        return head.eval()(votes.features[fold.test]).double().numpy(), prior
+        return np.asarray(head.eval()(votes.features[fold.test]).double().numpy())
 
 
-def jobs(what: str) -> Iterator[tuple[dict[str, Any], Votes]]:
-    """Yield the jobs and their sets."""
+def jobs(what: str, seeds: int, sets: list[str]) -> Iterator[tuple[dict[str, Any], Votes]]:
+    """Yield the jobs and their sets; ``sets`` are those of ``raters``."""
     if what == "raters":
-        sets = {"LIDC": (lidc(), list(heads(0))), "CIFAR-10H": (cifar10h(), ["MeanPredictor", "Softmax", "LDLF"])}
-        for seed in range(SEEDS):
-            for name, (found, names) in sets.items():
-                for head in names:
+        made = {name: lidc() if name == "LIDC" else cifar10h() for name in sets}
+        for seed in range(seeds):
+            for name, found in made.items():
+                for head in heads(0) if name == "LIDC" else ["MeanPredictor", "Softmax", "LDLF"]:
                     yield {"set": name, "head": head, "weighting": "equal", "seed": seed}, found
         return
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         makers = {"LIDC": lidc, "films": lambda: films(seed=seed), "FER+": lambda: ferplus(seed)}  # noqa: B023
         for name, make in makers.items():
             found = make()
@@ -170,28 +202,35 @@ def jobs(what: str) -> Iterator[tuple[dict[str, Any], Votes]]:
                     yield {"set": name, "head": head, "weighting": weighting, "seed": seed}, found
 
 
-def measure(job: dict[str, Any], votes: Votes) -> dict[str, Any]:
-    """Return the results of a job over all folds together, and the standard deviation of the NLL over folds."""
-    predictions, counts, alphas, groups, each = [], [], [], [], []
-    for fold in votes.folds:
-        predicted, prior = predict(heads(job["seed"])[job["head"]], votes, fold, job["weighting"])
-        predictions.append(predicted)
-        counts.append(votes.counts[fold.test])
-        alphas.append(np.tile(prior.alpha, (len(predicted), 1)))
-        groups.append(np.arange(len(predicted)) if votes.groups is None else votes.groups[fold.test])
-        each.append(vote_nll(predicted, counts[-1]).mean())
-    predicted, voted, alpha = (np.concatenate(part) for part in (predictions, counts, alphas))
-    found = {"nll": float(vote_nll(predicted, voted).mean()), "folds": [float(number) for number in each]}
+def measure(job: dict[str, Any], votes: Votes, known: dict[str, Any]) -> dict[str, Any]:
+    """Return the results of a job over all folds together, and the NLL of each fold.
+
+    ``known`` keeps the curves of each set, which all its heads share.
+    """
+    predicted = np.concatenate(
+        [predict(heads(job["seed"])[job["head"]], votes, f, job["weighting"]) for f in votes.folds]
+    )
+    rows = np.concatenate([fold.test for fold in votes.folds])
+    voted, ends = votes.counts[rows], np.cumsum([len(fold.test) for fold in votes.folds])[:-1]
+    nll = vote_nll(predicted, voted)
+    found: dict[str, Any] = {"nll": float(nll.mean()), "folds": [float(part.mean()) for part in np.split(nll, ends)]}
     found["accuracy"] = float(majority_accuracy(predicted, voted))
-    if job["set"] != "films":
-        unit = None if votes.groups is None else np.concatenate(groups)
-        # On LIDC, the nodules with four readings.
-        most = 3 if job["set"] == "LIDC" else None
-        raters = rater_equivalence(predicted, voted, DirichletMultinomial(alpha), raters=most, groups=unit)
-        most = len(raters.curve) - 1
-        found |= {"worth": min(raters.worth, most), "low": min(raters.interval[0], most), "most": most}
-        found["high"] = min(raters.interval[1], most)
+    if job["weighting"] == "equal" and job["set"] != "films":
+        most = most_raters(voted)
+        if job["set"] not in known:
+            known[job["set"]] = curves(votes, most)
+        kept = np.flatnonzero(voted.sum(1) > most)
+        unit = None if votes.groups is None else votes.groups[rows][kept]
+        for name, (powers, components) in known[job["set"]].items():
+            found[name] = in_numbers(compare(nll[kept], powers.select(kept, most), groups=unit), components)
     return found
+
+
+def in_numbers(found: RaterEquivalence, components: list[int]) -> dict[str, Any]:
+    """Return a worth with its interval, at most K, as numbers for a file."""
+    ends = zip(("worth", "low", "high"), (found.worth, *found.interval))
+    numbers = {name: min(end, found.raters) for name, end in ends}
+    return {**numbers, "most": found.raters, "items": found.items, "nll": found.nll, "components": components}
 
 
 def table_of_raters(rows: list[dict[str, Any]]) -> str:
@@ -199,19 +238,96 @@ def table_of_raters(rows: list[dict[str, Any]]) -> str:
     for of, name in dict.fromkeys((row["set"], row["head"]) for row in rows):
         own = [row for row in rows if (row["set"], row["head"]) == (of, name)]
         nll, folds = np.array([row["nll"] for row in own]), np.mean([row["folds"] for row in own], 0)
-        worth, low, high = (np.mean([row[key] for row in own]) for key in ("worth", "low", "high"))
-        limit = own[0]["most"]
-        shown = [f"more than {limit}" if number >= limit else f"{number:.2f}" for number in (worth, low, high)]
-        accuracy = np.mean([row["accuracy"] for row in own])
+        kept = np.mean([row["mixture"]["nll"] for row in own])
         lines.append(
-            [of, name, f"{nll.mean():.4f} ± {folds.std(ddof=1):.4f}", f"{nll.std(ddof=1) if len(own) > 1 else 0:.4f}"]
-            + [f"{accuracy:.3f}", f"{shown[0]} ({shown[1]} to {shown[2]})"]
+            [of, name, str(len(own)), f"{nll.mean():.4f} ± {folds.std(ddof=1):.4f}"]
+            + [f"{nll.std(ddof=1):.4f}" if len(own) > 1 else "", f"{np.mean([row['accuracy'] for row in own]):.3f}"]
+            + [f"{kept:.3f}", mean_worth([row["mixture"] for row in own]), mean_worth([row["one"] for row in own])]
         )
-    lines.sort(key=lambda line: (line[0] != "LIDC", float(line[2].split()[0])))
-    header = ["set", "head", "vote NLL ± sd over folds", "sd over seeds", "majority accuracy", "worth in raters (95%)"]
-    done = len({row["seed"] for row in rows})
-    sets = "LIDC: malignancy from 1 to 5, folds of whole patients. CIFAR-10H: frozen mobilenetv2_100, random folds."
-    return f"{FOLDS} folds, up to {done} seeds. {sets}\n\n{markdown(header, lines)}"
+    lines.sort(key=lambda line: (line[0] != "LIDC", float(line[3].split()[0])))
+    header = ["set", "head", "seeds", "vote NLL ± sd over folds", "sd over seeds", "majority accuracy"]
+    header += ["vote NLL of compared items", "worth in raters (95%)", "by one Dirichlet"]
+    about = []
+    for of in dict.fromkeys(row["set"] for row in rows):
+        own = next(row["mixture"] for row in rows if row["set"] == of)
+        about.append(f"{of}: {own['items']:,} items with more than {own['most']} votes, {in_words(own['components'])}.")
+    sets = "LIDC: malignancy, five ordinal labels, folds of whole patients. "
+    if any(row["set"] == "CIFAR-10H" for row in rows):
+        sets += "CIFAR-10H: ten nominal labels, frozen mobilenetv2_100, random folds. "
+    return f"{FOLDS} folds. {sets}Compared: {' '.join(about)}\n\n{markdown(header, lines)}"
+
+
+def mean_worth(found: list[dict[str, Any]]) -> str:
+    """Return the mean of worths and intervals over seeds as text."""
+    shown = []
+    for key in ("worth", "low", "high"):
+        mean = np.mean([each[key] for each in found])
+        shown.append(f"more than {found[0]['most']}" if mean >= found[0]["most"] else f"{mean:.2f}")
+    return f"{shown[0]} ({shown[1]} to {shown[2]})"
+
+
+def in_words(components: list[int]) -> str:
+    low, high = min(components), max(components)
+    return f"mixtures of {low}" + (f" to {high}" if high > low else "") + " Dirichlets"
+
+
+class Curve(NamedTuple):
+    """A set in the table of curves: name, labels, function that returns it, the numbers of votes k, least votes."""
+
+    name: str
+    labels: str
+    make: Callable[[], Votes]
+    raters: tuple[int, ...]
+    least: int
+
+
+@cache
+def votes_of(name: str) -> Votes:
+    """Return the votes of FER+ or CIFAR-10H without features, with the folds of the data module."""
+    data = FERPlus(split_copies=True) if name == "FERPlus" else CIFAR10H(crop_size=8, folds=FOLDS, val_fraction=0.0)
+    data.setup()
+    folds = []
+    for fold in range(data.num_folds or 1):
+        if data.num_folds:
+            data.select_fold(fold)
+        folds.append(data.split)
+    return Votes(torch.empty(data.size, 0), data.counts(np.arange(data.size)), data.labels, folds)
+
+
+CURVES = (
+    Curve("LIDC malignancy", "5 ordinal", lidc, (0, 1, 2, 3), 4),
+    Curve("LIDC malignancy", "5 ordinal", lidc, (0, 1, 2), 3),
+    Curve("LIDC texture", "5 ordinal", lambda: lidc("texture"), (0, 1, 2, 3), 4),
+    Curve("FER+", "8 nominal", lambda: votes_of("FERPlus"), (0, 1, 2, 3, 5, 7), 8),
+    Curve("CIFAR-10H", "10 nominal", lambda: votes_of("CIFAR10H"), (0, 1, 2, 3, 5, 10, 30), 31),
+)
+
+
+def table_of_curves() -> str:
+    lines = []
+    for name, labels, make, raters, least in CURVES:
+        votes = make()
+        rows = np.concatenate([fold.test for fold in votes.folds])
+        kept = np.flatnonzero(votes.counts[rows].sum(1) >= least)
+        for combiner, (powers, components) in curves(votes, max(raters)).items():
+            chosen = powers.select(kept, max(raters))
+            mean, error = chosen.mean()[list(raters)], chosen.error().max()
+            who = "one Dirichlet" if combiner == "one" else in_words(components)
+            numbers = " ".join(f"{number:.3f}" for number in mean)
+            lines.append(
+                [name, labels, f"{len(kept):,}", who, " ".join(map(str, raters)), numbers]
+                + [f"{error:.4f}" if error > 0 else "exact"]
+            )
+    header = [
+        "set",
+        "labels",
+        "items",
+        "combiner",
+        "votes k",
+        "expected NLL of a vote (nats)",
+        "largest error of draws",
+    ]
+    return markdown(header, lines)
 
 
 def table_of_weighting(rows: list[dict[str, Any]]) -> str:
@@ -227,48 +343,81 @@ def table_of_weighting(rows: list[dict[str, Any]]) -> str:
 
 
 def table_of_runs(folders: list[Path]) -> str:
-    """Return the results of runs whose data have votes, from their ``results.json``."""
+    """Return the results of runs whose data have votes, from their ``results.json`` or the stored results."""
     lines = []
-    for folder in folders:
-        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        metrics, raters = results["mean"], results["raters"]
-        low, worth, high = (
-            f"more than {raters['most']}" if raters[key] is None else f"{raters[key]:.2f}"
-            for key in ("low", "worth", "high")
-        )
-        folds, around = len(results["folds"]), results["std"]
+    stored = json.loads(STORED.read_text(encoding="utf-8")) if not folders else []
+    for results in [
+        *stored,
+        *(json.loads((folder / "results.json").read_text(encoding="utf-8")) for folder in folders),
+    ]:
+        metrics, around = results["mean"], results["std"]
+        folds = results["folds"] if isinstance(results["folds"], int) else len(results["folds"])
         numbers = [
-            f"{metrics[name]:.3f}" + (f" ± {around[name]:.3f}" if folds > 1 else "")
+            ("" if metrics[name] is None else f"{metrics[name]:.3f}")
+            + (f" ± {around[name]:.3f}" if folds > 1 and around[name] is not None else "")
             for name in ("majority_accuracy", "vote_nll", "kl")
         ]
         names = [results["data"], results["head"], str(results["seed"]), str(folds)]
-        lines.append([*names, *numbers, f"{worth} ({low} to {high})"])
-    header = ["set", "head", "seed", "folds", "majority accuracy", "vote NLL", "KL", "worth in raters (95% interval)"]
-    return markdown(header, lines)
+        if folders:
+            raters = results["raters"]
+            low, number, high = (
+                f"more than {raters['most']}" if raters[key] is None else f"{raters[key]:.2f}"
+                for key in ("low", "worth", "high")
+            )
+            lines.append([*names, *numbers, f"{number} ({low} to {high})"])
+        else:
+            lines.append([*names, *numbers, *worth_of_nll(results["data"], metrics["vote_nll"])])
+    header = ["set", "head", "seed", "folds", "majority accuracy", "vote NLL", "KL"]
+    return markdown(
+        [*header, *(["worth in raters (95% interval)"] if folders else ["worth in raters", "by one Dirichlet"])], lines
+    )
+
+
+def worth_of_nll(name: str, nll: float) -> list[str]:
+    """Return the worth of a vote NLL over all test items, by a mixture and by one Dirichlet.
+
+    The curve is over all test items, so K is the largest number of votes that each of them has beside another one.
+    """
+    found = [(worth(power, nll), len(power) - 1) for power in stored_curves(name)]
+    return [f"{number:.2f}" if number <= most else f"more than {most}" for number, most in found]
+
+
+@cache
+def stored_curves(name: str) -> tuple[np.ndarray, np.ndarray]:
+    votes = votes_of(name)
+    rows = np.concatenate([fold.test for fold in votes.folds])
+    most = min(int(votes.counts[rows].sum(1).min()) - 1, MOST)
+    found = curves(votes, most)
+    print(f"{name}: {len(rows):,} test items, K = {most}, {in_words(found['mixture'][1])}")
+    return found["mixture"][0].mean(), found["one"][0].mean()
 
 
 def main() -> None:
-    parser = make_parser(__doc__, threads=1, block="raters, weighting or runs")
-    parser.add_argument("what", choices=("raters", "weighting", "runs"))
+    parser = make_parser(__doc__, threads=1, block="raters, weighting, curves or runs")
+    parser.add_argument("what", choices=("raters", "weighting", "curves", "runs"))
     parser.add_argument("folders", type=Path, nargs="*", help="run directories, for runs")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="number of seeds (default: %(default)s)")
+    sets = ["LIDC", "CIFAR-10H"]
+    parser.add_argument("--sets", nargs="+", choices=sets, default=sets, help="sets of raters (default: both)")
     parser.add_argument("--out", type=Path, default=Path("runs/annotations"), help="(default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="measure nothing; write the table from stored results")
     given = parser.parse_args()
-    if given.what == "runs":
-        print(text := table_of_runs(given.folders))
+    if given.what in ("runs", "curves"):
+        print(text := table_of_runs(given.folders) if given.what == "runs" else table_of_curves())
         if given.page:
-            write_block(given.page, "runs", text)
+            write_block(given.page, given.what, text)
         return
     torch.set_num_threads(given.threads)
     given.out.mkdir(parents=True, exist_ok=True)
     store = given.out / f"{given.what}.jsonl"
     rows = [json.loads(line) for line in store.read_text(encoding="utf-8").splitlines()] if store.exists() else []
+    known: dict[str, Any] = {}
     keys = ("set", "head", "weighting", "seed")
     if not given.report:
-        for job, votes in jobs(given.what):
+        for job, votes in jobs(given.what, given.seeds, given.sets):
             if any(all(row[key] == job[key] for key in keys) for row in rows):
                 continue
-            rows.append({**job, **measure(job, votes)})
+            rows.append({**job, **measure(job, votes, known)})
             with store.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             print(rows[-1], flush=True)

@@ -82,7 +82,7 @@ def describe(task: Any) -> dict[str, Any]:
         "decoder": task.decoder,
         "preprocessing": _own(task.preprocessing),
         "temperature": task.temperature,
-        "concentration": task.concentration,
+        "model_votes": task.model_votes,
     }
 
 

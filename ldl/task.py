@@ -100,7 +100,7 @@ class Task(Optimised):
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
         self.conformal, self.calibration = conformal, cast("Conformal | None", None)
-        self.concentration: float | None = None
+        self.model_votes: float | None = None
         self.plain = PlainBatches()
         self.watch, self.kept_contract, self.train_means = DeferredChecks(), False, LossMeans()
         self.input_shape: tuple[int, ...] | None = None
@@ -280,7 +280,7 @@ class Task(Optimised):
             serve_frozen(self.backbone, self.trainer)  # it had other weights in ``setup``
             # Convert now, or the weights of a resumed run in float64 would be rounded.
             self._trainer.precision_plugin.convert_module(self)
-        self.temperature, self.concentration = saved.get("temperature", 1.0), saved.get("concentration")
+        self.temperature, self.model_votes = saved.get("temperature", 1.0), saved.get("model_votes")
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.calibration = Conformal.from_checkpoint(checkpoint, self.labels)
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
@@ -315,5 +315,5 @@ class Task(Optimised):
 
         task = load_model(checkpoint_path, checkpoint, make)
         task.preprocessing, task.temperature = saved.get("preprocessing"), saved.get("temperature", 1.0)
-        task.concentration = saved.get("concentration")
+        task.model_votes = saved.get("model_votes")
         return task.eval()

@@ -72,6 +72,7 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("temperature of NaN", "ldlf", put(float("nan"), "ldl", "temperature"), "ldl.temperature is nan, not"),
     ("input_shape of text", "ldlf", put(["6"], "ldl", "input_shape"), "ldl.input_shape is"),
     ("concentration below 0", "ldlf", put(-1.0, "ldl", "concentration"), "ldl.concentration is -1.0, not a number"),
+    ("votes of a model below 0", "ldlf", put(-1.0, "ldl", "model_votes"), "ldl.model_votes is -1.0, not a number"),
     ("no temperature", "ldlf", put(None, "ldl", "temperature"), "ldl.temperature is None, not a number above"),
     ("another input_shape", "ldlf", put([7], "ldl", "input_shape"), r"head.split.0.weight has shape \(5, 6\), but"),
     ("global_step of text", "ldlf", put("many", "global_step"), "global_step is many, not a number of steps"),

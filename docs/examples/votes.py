@@ -2,7 +2,7 @@
 # # Votes of annotators
 #
 # Find out how well annotators agree, train a model on their votes, and measure
-# how many annotators the model is worth.
+# how many annotators the model is worth (rater or survey equivalence).
 #
 # The annotators are simulated. Each of 20 annotators sees a noisy copy of a
 # handwritten 3, 5, 8 or 9 and votes for one digit. An annotator votes on half
@@ -42,7 +42,7 @@ print(pd.read_csv("votes.csv").head(4).to_string(index=False))
 
 # %%
 from ldl.annotations import (
-    DirichletMultinomial,
+    DirichletMixture,
     rater_equivalence,
     read_annotations,
     summarize,
@@ -74,16 +74,17 @@ print(f"KL {-model.score(features[test], shares.iloc[test]):.3f}")
 # %% [markdown]
 # ## Compare the model with annotators
 #
-# The Dirichlet prior is fitted to the votes of the training set. `curve[k]` is
-# the expected negative log-likelihood (NLL) of a vote that `k` other votes on
-# the same image predict.
+# A mixture of Dirichlet distributions, which is fitted to the votes of the
+# training set, combines votes. `curve[k]` is the expected negative
+# log-likelihood (NLL) of a vote that `k` other votes on the same image predict.
 
 # %%
-prior = DirichletMultinomial.fit(annotations.counts[train])
-found = rater_equivalence(predicted, annotations.counts[test], prior)
+combiner = DirichletMixture.fit(annotations.counts[train])
+found = rater_equivalence(predicted, annotations.counts[test], combiner)
 low, high = found.interval
-print(f"The model is worth {found.worth:.1f} annotators")
+print(f"The model is worth {found.worth:.1f} simulated annotators")
 print(f"95% interval {low:.1f} to {high:.1f}, on {found.items} images")
+print(f"{found.raters} votes at most, {combiner.size} Dirichlets, 4 labels")
 
 figure, axis = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 axis.plot(found.curve, "o-", color="black", label="votes of k annotators")

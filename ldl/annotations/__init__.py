@@ -2,20 +2,25 @@
 
 from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority_accuracy, vote_nll
 from ldl.annotations.dirichlet import DirichletMultinomial
-from ldl.annotations.equivalence import RaterEquivalence, held_out_nll, most_raters, rater_equivalence, worth
+from ldl.annotations.equivalence import RaterEquivalence, most_raters, rater_equivalence, worth
+from ldl.annotations.mixture import DirichletMixture
+from ldl.annotations.power import PowerCurves, held_out_nll, measure_power
 from ldl.annotations.reading import read_annotations
 from ldl.annotations.summary import power_curve, summarize
 from ldl.annotations.votes import Annotations, Layout, vote_counts
 
 __all__ = [
     "Annotations",
+    "DirichletMixture",
     "DirichletMultinomial",
     "Layout",
+    "PowerCurves",
     "RaterEquivalence",
     "entropy_bias",
     "held_out_nll",
     "krippendorff_alpha",
     "majority_accuracy",
+    "measure_power",
     "most_raters",
     "power_curve",
     "rater_equivalence",

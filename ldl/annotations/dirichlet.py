@@ -1,4 +1,4 @@
-"""The Dirichlet-multinomial distribution of votes: the differences between items, and the worth of a number of votes.
+"""The Dirichlet-multinomial distribution of votes: how much items differ, and effective numbers of votes.
 
 The votes on an item are draws from a distribution over the labels, which itself is drawn from a Dirichlet distribution
 with parameters alpha = s m. The mean m (C,) is common to all items. The concentration s states how much they
@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
+from ldl.annotations.checks import as_votes
 from ldl.errors import LDLError
-from ldl.labels import KL_FLOOR
 
 RANGE = (-12.0, 12.0)
 """Range of the logarithm of every parameter. Beyond it the likelihood is flat."""
@@ -51,9 +51,10 @@ class DirichletMultinomial:
             counts: (N, C) votes, at least 0, whole or fractional.
 
         Raises:
-            LDLError: No item has more than one vote.
+            LDLError: No item has more than one vote, or votes that are negative, not finite or of another shape.
         """
-        totals = _totals(counts)
+        counts = as_votes(counts, empty=True)
+        totals = check_several(counts)
         columns = [np.unique(column, return_counts=True) for column in counts.T]
         sums = np.unique(totals, return_counts=True)
 
@@ -68,35 +69,15 @@ class DirichletMultinomial:
         found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[RANGE] * counts.shape[1])
         return cls(np.exp(found.x))
 
-    @classmethod
-    def around(cls, prediction: np.ndarray, counts: np.ndarray) -> DirichletMultinomial:
-        """Return priors whose means are predictions (N, C), with one concentration fitted to votes (N, C).
-
-        Raises:
-            LDLError: No item has more than one vote.
-        """
-        totals = _totals(counts)
-        mean = np.maximum(prediction, KL_FLOOR)
-        mean = mean / mean.sum(1, keepdims=True)
-
-        given = np.nonzero(counts)
-        voted, times = mean[given], counts[given]
-
-        def loss(log_s: float) -> float:
-            alpha = np.exp(log_s) * voted
-            return float(_log_rising(np.exp(log_s), totals).sum() - _log_rising(alpha, times).sum())
-
-        found = minimize_scalar(loss, bounds=RANGE, method="bounded", options={"xatol": 1e-6})
-        return cls(np.exp(found.x) * mean)
-
     def log_likelihood(self, counts: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of the votes (N, C) of each item in one order, (N,)."""
-        each = _log_rising(self.alpha, counts).sum(1)
-        return each - _log_rising(np.broadcast_to(self.alpha.sum(-1), len(counts)), counts.sum(1))
+        counts = as_votes(counts, empty=True)
+        each = log_rising(self.alpha, counts).sum(1)
+        return each - log_rising(np.broadcast_to(self.alpha.sum(-1), len(counts)), counts.sum(1))
 
     def posterior_mean(self, counts: np.ndarray) -> np.ndarray:
         """Return the expected distribution (N, C) of each item after its votes (N, C)."""
-        after = self.alpha + counts
+        after = self.alpha + as_votes(counts, empty=True)
         return after / after.sum(1, keepdims=True)
 
     def effective_votes(self, votes: np.ndarray) -> np.ndarray:
@@ -109,18 +90,19 @@ class DirichletMultinomial:
         return votes * (s + 1) / (votes + s)
 
 
-def _totals(counts: np.ndarray) -> np.ndarray:
-    totals = counts.sum(1)
+def check_several(counts: np.ndarray) -> np.ndarray:
+    """Return the number of votes of each item, (N,). Raises LDLError if no item has two votes."""
+    totals = np.asarray(counts.sum(1))
     if not (totals > 1).any():
         raise LDLError(f"none of {len(counts)} items has two votes, so their agreement cannot be measured; add votes")
     return totals
 
 
-def _log_rising(start: np.ndarray | float, count: np.ndarray) -> np.ndarray:
+def log_rising(start: np.ndarray | float, count: np.ndarray) -> np.ndarray:
     """Return log(start (start + 1) ... (start + count - 1)), also for fractional counts."""
-    return gammaln(start + count) - gammaln(start)
+    return np.asarray(gammaln(start + count) - gammaln(start))
 
 
 def _rising(start: float, values: np.ndarray, times: np.ndarray) -> tuple[float, float]:
-    """Return the sum of ``_log_rising`` over values that occur several times, and its derivative in ``start``."""
-    return float(times @ _log_rising(start, values)), float(times @ (digamma(start + values) - digamma(start)))
+    """Return the sum of ``log_rising`` over values that occur several times, and its derivative in ``start``."""
+    return float(times @ log_rising(start, values)), float(times @ (digamma(start + values) - digamma(start)))

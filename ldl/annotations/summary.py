@@ -6,7 +6,9 @@ import numpy as np
 
 from ldl.annotations.agreement import krippendorff_alpha
 from ldl.annotations.dirichlet import DirichletMultinomial
-from ldl.annotations.equivalence import held_out_nll, most_raters
+from ldl.annotations.equivalence import items_with_more, most_raters
+from ldl.annotations.mixture import DirichletMixture, choose_size, combiner_in_words, sample_items, split_items
+from ldl.annotations.power import PowerCurves, measure_power, whole_votes
 from ldl.annotations.votes import Annotations
 
 ORDERS = 200
@@ -43,26 +45,55 @@ def summarize(annotations: Annotations) -> list[str]:
         f"agreement   Krippendorff's alpha {krippendorff_alpha(counts, annotations.labels):.3f} "
         "(1 is full agreement, 0 is chance)"
     )
-    prior, curve, items = power_curve(counts)
-    worth = prior.effective_votes(np.array([1, 10, 1000]))
+    prior = DirichletMultinomial.fit(counts)
+    effective = prior.effective_votes(np.array([1, 10, 1000]))
     lines.append(
         f"worth       concentration {prior.concentration:.3g}: 1, 10 and 1,000 votes on an item are worth "
-        f"{worth[0]:.3g}, {worth[1]:.3g} and {worth[2]:.3g} independent votes"
+        f"{effective[0]:.3g}, {effective[1]:.3g} and {effective[2]:.3g} independent votes"
     )
+    size, powers = _held_out_power(counts, annotations.groups)
+    curve, error = powers.mean(), powers.error()
     most = len(curve) - 1
-    lines.append(f"power       expected NLL of a vote that others on its item predict ({items} items), in nats")
+    lines.append(
+        f"power       expected NLL of a vote that others on its item predict ({len(powers.nll)} items), in nats; "
+        f"combined by {combiner_in_words([size])}"
+    )
     shown_raters = [*(k for k in SHOWN if k < most), most]
-    return lines + [f"            {k:4} others  {curve[k]:.4f}" for k in shown_raters]
+    drawn = [f" ± {error[k]:.4f}" if error[k] > 0 else "" for k in shown_raters]
+    return lines + [f"            {k:4} others  {curve[k]:.4f}{around}" for k, around in zip(shown_raters, drawn)]
 
 
-def power_curve(counts: np.ndarray) -> tuple[DirichletMultinomial, np.ndarray, int]:
-    """Return the prior of all items, the power curve (K + 1,) under it, and its number of items.
+def power_curve(counts: np.ndarray, groups: np.ndarray | None = None) -> tuple[DirichletMixture, np.ndarray, int]:
+    """Return the combiner of all items, the power curve (K + 1,), and its number of items.
 
-    Raises LDLError if no item has two votes, or counts (N, C) are not whole.
+    A mixture that predicts votes on an item is fitted to other items, with the same number of components.
+
+    Args:
+        counts: (N, C) votes, whole numbers.
+        groups: (N,) of any type; items of a group are held out together.
+
+    Raises:
+        LDLError: No item has two votes, or votes that are negative, not finite or not whole.
     """
-    prior, most = DirichletMultinomial.fit(counts), most_raters(counts)
-    kept = counts.sum(1) > most
-    return prior, held_out_nll(counts[kept], prior, most).mean(0), int(kept.sum())
+    size, powers = _held_out_power(counts, groups)
+    return DirichletMixture.fit(counts, sizes=(size,)), powers.mean(), len(powers.nll)
+
+
+def _held_out_power(counts: np.ndarray, groups: np.ndarray | None) -> tuple[int, PowerCurves]:
+    """Return the number of components, and the curves of all items that have enough votes."""
+    counts = whole_votes(counts)
+    raters = most_raters(counts)
+    parts, sample = split_items(groups, len(counts)), sample_items(counts)
+    size = choose_size(counts[sample], None if groups is None else np.asarray(groups)[sample])
+    if size == 1:  # a mean and a concentration do not overfit
+        rows = items_with_more(counts, raters)
+        return 1, measure_power(counts[rows], DirichletMultinomial.fit(counts), raters)
+    curves = []
+    for number in np.unique(parts):
+        held = np.flatnonzero((parts == number) & (counts.sum(1) > raters))
+        mixture = DirichletMixture.fit(counts[parts != number], sizes=(size,))
+        curves.append(measure_power(counts[held], mixture, raters))
+    return size, PowerCurves(*(np.concatenate(column) for column in zip(*curves)))
 
 
 def _order(shares: np.ndarray) -> str:

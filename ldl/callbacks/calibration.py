@@ -12,7 +12,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 
-from ldl.annotations import DirichletMultinomial, vote_counts
+from ldl.annotations import vote_counts
 from ldl.batch import without_half
 from ldl.collective import current_collective
 from ldl.errors import LDLError
@@ -33,10 +33,10 @@ class Calibrate(pl.Callback):
 
     ``Task`` adds the callback; ``Task.calibrate`` switches the temperature on, ``Task.conformal`` the intervals and
     sets. Validation metrics are those of the predictions without temperature. ``temperature`` and ``val_kl_calibrated``
-    are logged too. If the rows have votes, ``Task.concentration`` is that of the Dirichlet priors around the
-    predictions. ``Task.calibration`` and ``Task.concentration`` belong to the validated weights, so a training step
-    removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the protocol keeps
-    groups apart; otherwise each row is.
+    are logged too. If the rows have votes, ``Task.model_votes`` is the number of votes that a prediction counts as when
+    votes on the same item are known. ``Task.calibration`` and ``Task.model_votes`` belong to the validated weights, so
+    a training step removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the
+    protocol keeps groups apart; otherwise each row is.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Calibrate(pl.Callback):
         self._by_groups = apart and pl_module.conformal == "groups"
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        pl_module.calibration = pl_module.concentration = None
+        pl_module.calibration = pl_module.model_votes = None
 
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._rows.clear()
@@ -81,7 +81,8 @@ class Calibrate(pl.Callback):
         if _has_intervals(pl_module) or "votes" in columns:
             columns["prediction"] = temper(columns["prediction"], pl_module.temperature).float()
             collective = current_collective()
-            self._fit(pl_module, {name: torch.cat(collective.gather(part)) for name, part in columns.items()})
+            gathered = {name: torch.cat(collective.gather(part)) for name, part in columns.items()}
+            self._fit(pl_module, gathered, getattr(trainer, "datamodule", None))
 
     def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor, weight: Tensor) -> None:
         collective = current_collective()
@@ -92,8 +93,8 @@ class Calibrate(pl.Callback):
         task.log_dict({"temperature": temperature, "val_kl_calibrated": divergence / rows})
         self._fitted = True
 
-    def _fit(self, task: Any, gathered: dict[str, Tensor]) -> None:
-        """Fit intervals, sets and concentration to the rows of all processes."""
+    def _fit(self, task: Any, gathered: dict[str, Tensor], data: Any) -> None:
+        """Fit intervals, sets and the number of votes of a prediction to the rows of all processes."""
         rows = {name: column.cpu().numpy() for name, column in gathered.items()}
         prediction, units = rows["prediction"], (rows.get("group"), rows["weight"])
         # Without check_finite, predictions may not be finite.
@@ -102,15 +103,21 @@ class Calibrate(pl.Callback):
             found = Conformal.fit(task.labels, prediction, rows[_truth(task)], *units) if usable else None
             self._units, self._grouped = found.units if found else 0, "group" in rows
             task.calibration = found if self._units >= LEAST else None
-        if "votes" in rows and usable and (rows["votes"] > 1).any():
-            counts = vote_counts(rows["target"], rows["votes"])
-            task.concentration = DirichletMultinomial.around(prediction, counts).concentration
+        if "votes" in rows and usable:
+            task.model_votes = self._model_votes(data, prediction, vote_counts(rows["target"], rows["votes"]))
+
+    def _model_votes(self, data: Any, prediction: np.ndarray, counts: np.ndarray) -> float | None:
+        """Return the number of votes that a prediction counts as; None if the test cannot be compared with raters."""
+        try:
+            return float(data.combiner.model_votes(prediction, counts))
+        except (AttributeError, LDLError):
+            return None  # the test reports the reason
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         averages = any(isinstance(each, StochasticWeightAveraging) for each in trainer.callbacks)  # type: ignore[attr-defined]
         if averages and not StochasticWeightAveraging.pl_module_contains_batch_norm(pl_module):
             # Lightning has just replaced the validated weights.
-            pl_module.calibration = pl_module.concentration = None
+            pl_module.calibration = pl_module.model_votes = None
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         # A finished run that is resumed keeps the temperature of its checkpoint.

@@ -1,4 +1,4 @@
-"""The chart of a model among the annotators of its test set."""
+"""The chart of a model among the annotators of its test set: rater equivalence, or survey equivalence."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.ticker import MaxNLocator
 
+from ldl.annotations.mixture import combiner_in_words
 from ldl.charts.drawing import PREDICTED, new_figure, save
 
 RATERS = "0.35"
@@ -21,11 +22,18 @@ def rater_equivalence(path: Path, raters: dict[str, Any], title: str = "") -> Pa
 
     Args:
         path: The PNG.
-        raters: ``power`` (K + 1,) and ``items``. With a model also ``nll``, ``worth``, ``low``, ``high``, and
+        raters: ``power`` (K + 1,) and ``items``, and if known ``labels`` and ``components`` of the combiner. With a
+            model also ``nll``, ``worth``, ``low``, ``high``, and
             ``with_model`` (K + 1,) or None; see :func:`ldl.reports.votes.compare_with_raters`.
         title: First line of the title.
     """
     most = len(raters["power"]) - 1
+    about = [title] if title else []
+    about.append(f"{raters['items']:,} items with more than {most} votes")
+    if "labels" in raters:
+        about[-1] += f" for {raters['labels']}"
+    if "components" in raters:
+        about.append(f"votes combined by {combiner_in_words(raters['components'])} (survey equivalence)")
     marker = "o" if most <= MOST_MARKED else None
     figure, axis = new_figure(6.4, 4.4)
     axis.plot(raters["power"], marker=marker, markersize=4, color=RATERS, label="votes of k raters")
@@ -42,7 +50,7 @@ def rater_equivalence(path: Path, raters: dict[str, Any], title: str = "") -> Pa
     axis.set(
         xlabel="raters k, other than the one whose vote is predicted",
         ylabel="expected NLL of one vote (nats)",
-        title="\n".join([*([title] if title else []), f"{raters['items']:,} items with more than {most} votes"]),
+        title="\n".join(about),
     )
     axis.title.set_fontsize(10)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -224,8 +224,14 @@ def _chart(votes: Annotations | None, out: str) -> str:
     """Draw the power curve, and return a line about the chart. Raises LDLError for labels that are no votes."""
     if votes is None:
         raise LDLError("--out is the folder of the chart of votes, and this file has none; leave it out")
-    _, curve, items = power_curve(votes.counts)
-    path = rater_equivalence(Path(out).expanduser() / "rater_equivalence.png", {"power": curve, "items": items})
+    combiner, curve, items = power_curve(votes.counts, votes.groups)
+    drawn = {
+        "power": curve,
+        "items": items,
+        "labels": f"{len(votes.labels)} {votes.labels.kind} labels",
+        "components": [combiner.size],
+    }
+    path = rater_equivalence(Path(out).expanduser() / "rater_equivalence.png", drawn)
     return f"chart       {path}"
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from ldl.annotations import Annotations, DirichletMultinomial, read_annotations, vote_counts
+from ldl.annotations import Annotations, DirichletMixture, DirichletMultinomial, read_annotations, vote_counts
 from ldl.annotations.columns import VoteColumns, find_columns
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
@@ -62,6 +62,7 @@ class Annotated(LDLDataModule):
     Attributes:
         annotations: The votes of all instances, after ``setup``; None if labels are no votes.
         prior: The Dirichlet prior that is fitted to the votes of the training set.
+        combiner: The mixture of Dirichlets that is fitted to them, which predicts a vote from others on the same item.
     """
 
     label_columns: Sequence[str] | str = option(default=(), role="label")
@@ -85,6 +86,7 @@ class Annotated(LDLDataModule):
     annotations = None  # type: Annotations | None
     _observed = None  # type: torch.Tensor | None
     _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
+    _combined = None  # type: tuple[Any, DirichletMixture] | None
 
     @property
     def describes_votes(self) -> bool:
@@ -207,6 +209,14 @@ class Annotated(LDLDataModule):
         if self._fitted is None or self._fitted[0] is not self.split:
             self._fitted = self.split, DirichletMultinomial.fit(self.counts(self.split.train))
         return self._fitted[1]
+
+    @property
+    def combiner(self) -> DirichletMixture:
+        if self._combined is None or self._combined[0] is not self.split:
+            rows = self.split.train
+            groups = None if self.groups is None else np.asarray(self.groups)[rows]
+            self._combined = self.split, DirichletMixture.fit(self.counts(rows), groups)
+        return self._combined[1]
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the votes (n, C) of some instances. Raises LDLError if their number is unknown."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from torchmetrics import Metric as TorchMetric
 from torchmetrics.utilities import dim_zero_cat
 
-from ldl.annotations.agreement import entropy_bias, majority_hits, vote_nll
+from ldl.annotations.agreement import expected_nll, majority_hits, miller_madow
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
@@ -214,14 +214,14 @@ def _of_votes(function: Callable[..., np.ndarray], prediction: Tensor, target: T
 
 
 def _kl_bias(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    return entropy_bias(counts)
+    return miller_madow(counts)
 
 
 class VoteWeightedNLL(Mean):
     """Mean NLL of a vote over all votes, so that an item with more votes counts more."""
 
     def __init__(self) -> None:
-        super().__init__(partial(_of_votes, vote_nll))
+        super().__init__(partial(_of_votes, expected_nll))
 
     def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
         votes = compared[2]
@@ -229,7 +229,7 @@ class VoteWeightedNLL(Mean):
 
 
 VOTE_METRICS = (
-    Metric("vote_nll", partial(_of_votes, vote_nll), of="votes"),
+    Metric("vote_nll", partial(_of_votes, expected_nll), of="votes"),
     Metric("vote_nll_weighted", VoteWeightedNLL, of="votes"),
     Metric("majority_accuracy", partial(_of_votes, majority_hits), True, of="votes"),
     Metric("kl_bias", partial(_of_votes, _kl_bias), None, of="votes"),

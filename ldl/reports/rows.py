@@ -26,7 +26,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.metrics.registry import INTERVAL_LEVELS
 from ldl.reports.files import below, lines, log_images, log_table, write_csv
-from ldl.reports.votes import compare_with_raters, prior_columns, worth_in_words
+from ldl.reports.votes import compare_with_raters, power_columns, worth_in_words
 
 TABLE_ROWS = 200
 """Rows of the table of predictions for loggers."""
@@ -48,7 +48,7 @@ class Report(pl.Callback):
 
     Attributes:
         rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set: the
-            outputs of the steps of ``Task``, and the priors of votes.
+            outputs of the steps of ``Task``, and the power curves of votes.
         raters: The comparison of the last test with annotators, or None; see :mod:`ldl.reports.votes`.
     """
 
@@ -74,7 +74,7 @@ class Report(pl.Callback):
         order = np.argsort(rows["index"], kind="stable")
         self.rows = {name: column[order] for name, column in rows.items()}
         if "votes" in self.rows and trainer.testing:
-            self.rows |= prior_columns(data_of(trainer), pl_module.concentration, len(order))
+            self.rows |= power_columns(data_of(trainer), self.rows, pl_module.model_votes)
             self.raters = compare_with_raters(self.rows, pl_module.labels)
         if trainer.is_global_zero:
             self.write(trainer, pl_module)

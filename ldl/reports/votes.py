@@ -1,4 +1,7 @@
-"""Comparison of a model with the annotators of a test set: their agreement, and the model's worth in annotators."""
+"""Comparison of a model with the annotators of a test set: their agreement, and the model's worth in annotators.
+
+The worth is called rater equivalence or survey equivalence; see :mod:`ldl.annotations.equivalence`.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +11,45 @@ from typing import Any
 import numpy as np
 from pytorch_lightning.utilities import rank_zero_warn
 
-from ldl.annotations import DirichletMultinomial, krippendorff_alpha, rater_equivalence, vote_counts
+from ldl.annotations import PowerCurves, krippendorff_alpha, measure_power, most_raters, vote_counts, vote_nll
+from ldl.annotations.equivalence import MOST, compare, items_with_more
+from ldl.annotations.mixture import combiner_in_words
 from ldl.errors import LDLError
-from ldl.labels import KL_FLOOR, LabelSpace
+from ldl.labels import LabelSpace
+
+CURVES = ("power", "with_model")
+"""Columns of the power curves of test rows, without and with the model; each has another one of variances."""
 
 
-def prior_columns(data: Any, concentration: float | None, size: int) -> dict[str, np.ndarray]:
-    """Return columns of test rows that :func:`compare_with_raters` needs, since folds have priors of their own.
+def power_columns(data: Any, rows: dict[str, np.ndarray], model_votes: float | None) -> dict[str, np.ndarray]:
+    """Return columns of test rows that :func:`compare_with_raters` needs, since folds have combiners of their own.
 
     Args:
-        data: The data module, with a ``prior`` that is fitted to its training set.
-        concentration: Concentration of the priors around predictions; None without validation votes.
-        size: Number of rows n.
+        data: The data module, with a ``combiner`` that is fitted to the votes of its training set.
+        rows: Columns ``prediction`` and ``target`` (n, C), and ``votes`` (n,).
+        model_votes: Number of votes that a prediction counts as; None without validation votes.
 
     Returns:
-        ``prior`` (n, C), and ``concentration`` (n,) if known. An empty dict, with a warning, if the prior is
-        unknown.
+        ``components`` (n,), the number of components of the combiner; ``power`` and ``power_variance`` (n, 31), which
+        are NaN beyond the votes of an item; and, if ``model_votes`` is known, the same for ``with_model``. An empty
+        dict, with a warning, if the combiner is unknown or the votes or predictions allow no curve.
     """
     try:
-        alpha = data.prior.alpha
+        prediction, counts = _prediction_and_counts(rows)
+        combiner = data.combiner
+        nll = vote_nll(prediction, counts)
+        raters = min(int(counts.sum(1).max()) - 1, MOST)
+        curves = [measure_power(counts, combiner, raters)]
+        if model_votes is not None:
+            curves.append(measure_power(counts, combiner, raters, prediction, model_votes))
     except (AttributeError, LDLError) as error:
-        _warn(error if isinstance(error, LDLError) else f"{type(data).__name__} has no prior of votes")
+        _warn(error if isinstance(error, LDLError) else f"{type(data).__name__} has no combiner of votes")
         return {}
-    columns = {"prior": np.tile(alpha, (size, 1))}
-    return columns if concentration is None else {**columns, "concentration": np.full(size, concentration)}
+    columns = {"components": np.full(len(nll), combiner.size)}
+    for name, curve in zip(CURVES, curves):
+        wide = [(0, 0), (0, MOST - raters)]
+        columns[name], columns[f"{name}_variance"] = (np.pad(part, wide, constant_values=np.nan) for part in curve)
+    return columns
 
 
 def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, Any] | None:
@@ -39,29 +57,36 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
 
     Args:
         rows: Columns ``prediction`` and ``target`` (n, C), ``votes`` (n,), the columns of
-            :func:`prior_columns`, and ``group`` (n,) if known, for the bootstrap.
+            :func:`power_columns`, and ``group`` (n,) if known, for the bootstrap.
         labels: The label space.
 
     Returns:
         The entry ``raters`` of ``results.json``, or None, with a warning, if the votes allow no comparison. In it, a
         worth of more than ``most`` raters is None.
     """
-    if "prior" not in rows:
+    if "power" not in rows:
         return None
-    prediction, counts = rows["prediction"].astype(np.float64), vote_counts(rows["target"], rows["votes"])
-    around = None
-    if "concentration" in rows:
-        around = DirichletMultinomial(rows["concentration"][:, None] * np.maximum(prediction, KL_FLOOR))
+    prediction, counts = _prediction_and_counts(rows)
     try:
-        prior = DirichletMultinomial(rows["prior"])
-        found = rater_equivalence(prediction, counts, prior, around=around, groups=rows.get("group"))
+        most = most_raters(counts)
+        kept = items_with_more(counts, most)
+        curves = {
+            name: PowerCurves(rows[name], rows[f"{name}_variance"]).select(kept, most)
+            for name in CURVES
+            if name in rows
+        }
+        groups = rows["group"][kept] if "group" in rows else None
+        found = compare(vote_nll(prediction[kept], counts[kept]), curves["power"], curves.get("with_model"), groups)
         alpha = math.nan if labels.kind == "grid" else krippendorff_alpha(counts, labels)
     except LDLError as error:
         _warn(error)
         return None
     return {
         "items": found.items,
-        "most": len(found.curve) - 1,
+        "most": most,
+        "labels": f"{len(labels)} {labels.kind} labels",
+        "combiner": "Dirichlet mixture",
+        "components": np.unique(rows["components"]).tolist(),
         "alpha": _finite(alpha),
         "nll": found.nll,
         "worth": _finite(found.worth),
@@ -69,8 +94,14 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
         "high": _finite(found.interval[1]),
         "level": found.level,
         "power": found.curve.tolist(),
+        "power_error": found.error.tolist(),
         "with_model": None if found.with_model is None else found.with_model.tolist(),
+        "with_model_error": None if found.with_model_error is None else found.with_model_error.tolist(),
     }
+
+
+def _prediction_and_counts(rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    return rows["prediction"].astype(np.float64), vote_counts(rows["target"], rows["votes"])
 
 
 def worth_in_words(raters: dict[str, Any]) -> str:
@@ -86,7 +117,17 @@ def raters_in_words(raters: dict[str, Any]) -> str:
     """Return a sentence on model and votes, without a full stop."""
     alpha = raters["alpha"]
     agree = "" if alpha is None else f"; Krippendorff's alpha of the votes is {alpha:.3f}"
-    return f"The model is worth {worth_in_words(raters)} on {raters['items']:,} items{agree}"
+    return f"The model is worth {worth_in_words(raters)} on {conditions_in_words(raters)}{agree}"
+
+
+def conditions_in_words(raters: dict[str, Any]) -> str:
+    """Return the items, K, labels and combiner of a worth; results of ldl 0.2 and before have one Dirichlet."""
+    labels = f" for {raters['labels']}" if "labels" in raters else ""
+    combiner = combiner_in_words(raters.get("components", [1]))
+    return (
+        f"{raters['items']:,} items with more than {raters['most']} votes{labels} (survey equivalence; votes combined "
+        f"by {combiner})"
+    )
 
 
 def _finite(number: float) -> float | None:

@@ -79,9 +79,9 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         if "encoding" in prepared:
             _check_encoding(prepared["encoding"], shape[-1], f"{key}.preprocessing.encoding")
         _check_scaling(scaling, shape[-1], f"{key}.preprocessing.scaling")
-    for name in ("temperature", "concentration"):
+    for name in ("temperature", "concentration", "model_votes"):  # ldl 0.2 wrote a concentration, which nothing reads
         number = described.get(name, 1.0)
-        right = type(number) is float and 0 < number < math.inf or number is None and name == "concentration"
+        right = type(number) is float and 0 < number < math.inf or number is None and name != "temperature"
         _must(right, f"{key}.{name} is {str(number)[:80]}, not a number above 0")
     step = checkpoint.get("global_step", 0)
     _must(type(step) is int and 0 <= step < 2**62, f"its global_step is {str(step)[:80]}, not a number of steps")

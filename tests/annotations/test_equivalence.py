@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import dirichlet_multinomial
 
 from ldl.annotations import (
+    DirichletMixture,
     DirichletMultinomial,
     entropy_bias,
     held_out_nll,
@@ -62,15 +63,6 @@ def test_the_fit_is_a_maximum_and_finds_the_truth() -> None:
             alpha_ = fitted.alpha.copy()
             alpha_[label] *= factor
             assert DirichletMultinomial(alpha_).log_likelihood(counts).sum() < best
-
-
-def test_the_concentration_around_predictions_is_found() -> None:
-    prediction = RNG.dirichlet(np.ones(3), 3000)
-    truth = np.stack([RNG.dirichlet(8 * row) for row in prediction])
-    counts = np.stack([RNG.multinomial(10, row) for row in truth]).astype(np.float64)
-    around = DirichletMultinomial.around(prediction, counts)
-    assert around.concentration == pytest.approx(8, rel=0.1)
-    np.testing.assert_allclose(around.mean, prediction, rtol=1e-6)
 
 
 def test_an_item_counts_as_often_as_it_is_there_and_fractions_are_votes() -> None:
@@ -149,8 +141,8 @@ def test_a_model_that_is_k_raters_is_worth_k(grouped: bool) -> None:
 def test_a_model_beside_raters() -> None:
     truth, counts = simulated(400, 6, [0.5, 0.5, 0.5])
     prior = DirichletMultinomial.fit(counts)
-    around = DirichletMultinomial.around(truth, counts)
-    found = rater_equivalence(truth, counts, prior, around=around)
+    model_votes = DirichletMixture.of(prior).model_votes(truth, counts)
+    found = rater_equivalence(truth, counts, prior, model_votes=model_votes)
     assert found.items == 400 and len(found.curve) == 6 and found.level == 0.95
     assert found.nll == pytest.approx(vote_nll(truth, counts).mean())
     # The truth is better than any number of raters, and raters add nothing to it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from some_votes import Seen, VotedRows
 
 from ldl import charts
 from ldl.annotations import (
-    DirichletMultinomial,
+    DirichletMixture,
     entropy_bias,
     krippendorff_alpha,
     majority_accuracy,
@@ -28,7 +29,7 @@ from ldl.experiments.crossval import Rows, crossvalidate
 from ldl.heads import MeanPredictor
 from ldl.labels import LabelSpace
 from ldl.metrics.stage import row_metrics
-from ldl.reports.votes import compare_with_raters, prior_columns, worth_in_words
+from ldl.reports.votes import compare_with_raters, conditions_in_words, power_columns, worth_in_words
 from ldl.task import Task
 
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "max_epochs": 1}
@@ -79,12 +80,11 @@ def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert fold["metrics"]["vote_nll_weighted"] == pytest.approx(weighted)
         assert fold["metrics"]["majority_accuracy"] == pytest.approx(majority_accuracy(prediction, counts))
         assert fold["metrics"]["kl_bias"] == pytest.approx(entropy_bias(counts).mean())
-        # The prior is that of the fold's training set, the concentration that of its validation set.
-        prior = DirichletMultinomial.fit(data.counts(data.split.train))
+        # The combiner is that of the fold's training set, and s that of its validation set.
+        combiner = DirichletMixture.fit(data.counts(data.split.train), data.groups[data.split.train])
         held = data.split.val
-        concentration = DirichletMultinomial.around(data.features[held].numpy(), data.counts(held)).concentration
-        around = DirichletMultinomial(concentration * prediction.astype(float))
-        own = rater_equivalence(prediction, counts, prior, around=around, groups=rows["group"])
+        model_votes = combiner.model_votes(data.features[held].numpy(), data.counts(held))
+        own = rater_equivalence(prediction, counts, combiner, model_votes=model_votes, groups=rows["group"])
         assert fold["raters"]["worth"] == pytest.approx(own.worth, rel=1e-5)
         assert (fold["raters"]["low"], fold["raters"]["high"]) == pytest.approx(own.interval, rel=1e-5)
         np.testing.assert_allclose(fold["raters"]["power"], own.curve, rtol=1e-6)
@@ -95,7 +95,12 @@ def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {*NAMES} <= results["pooled"].keys() & results["mean"].keys()
     assert json.loads((tmp_path / "results.json").read_text())["raters"]["power"] == results["raters"]["power"]
     print_table(results, LABELS)
-    words = f"The model is worth {worth_in_words(results['raters'])} on {results['raters']['items']} items"
+    assert results["raters"]["labels"] == "3 nominal labels" and results["raters"]["components"] == [1]
+    assert results["raters"]["power_error"] == [0] * len(results["raters"]["power"])
+    assert f"items with more than {results['raters']['most']} votes for 3 nominal labels (survey equi" in (
+        conditions_in_words(results["raters"])
+    )
+    words = f"The model is worth {worth_in_words(results['raters'])} on {conditions_in_words(results['raters'])}"
     card = (tmp_path / "model_card.md").read_text()
     assert f"{words}; Krippendorff's alpha of the votes is 0." in capsys.readouterr().out
     assert f"{words}; Krippendorff's alpha" in card and "| vote_nll |" in card
@@ -108,13 +113,36 @@ def test_finished_folds_are_read_and_tested_again(tmp_path: Path) -> None:
     first, _ = measured(data, tmp_path, key={"command": "a"})
     again, _ = measured(data, tmp_path, key={"command": "a"})
     assert again["raters"] == first["raters"] and again["folds"][0]["raters"] == first["folds"][0]["raters"]
-    # A checkpoint has the concentration.
+    # A checkpoint has the number of votes of a prediction.
     checkpoint = tmp_path / "fold_1" / "checkpoints" / "last.ckpt"
     task = Task.load_from_checkpoint(checkpoint)
     data.select_fold(1)
     held = data.split.val
-    fitted = DirichletMultinomial.around(data.features[held].numpy(), data.counts(held)).concentration
-    assert task.concentration == pytest.approx(fitted, rel=1e-5)
+    fitted = data.combiner.model_votes(data.features[held].numpy(), data.counts(held))
+    assert task.model_votes == pytest.approx(fitted, rel=1e-5)
+
+
+def test_folds_with_combiners_of_several_components(tmp_path: Path) -> None:
+    """Rows carry the curves of their fold, so that pooled results compare each item under its own combiner."""
+    rng, parts = np.random.default_rng(0), []
+    for size in (1, 2, 3):
+        combiner = DirichletMixture(np.full(size, 1 / size), rng.uniform(0.2, 3, (size, 3)))
+        counts = rng.multinomial(7, [0.5, 0.3, 0.2], 20).astype(float)
+        rows = {"prediction": rng.dirichlet(np.ones(3), 20), "target": counts / 7, "votes": np.full(20, 7.0)}
+        parts.append(rows | power_columns(SimpleNamespace(combiner=combiner), rows, 1.5))
+        one = compare_with_raters(parts[-1], LABELS)
+        assert one is not None and one["components"] == [size] and one["items"] == 20 and one["most"] == 6
+        found = rater_equivalence(rows["prediction"], counts, combiner, model_votes=1.5)
+        np.testing.assert_allclose(one["power"], found.curve)
+        np.testing.assert_allclose(one["with_model"], found.with_model)
+        assert one["nll"] == pytest.approx(found.nll) and one["low"] == pytest.approx(found.interval[0])
+        assert (np.array(one["power_error"])[4:] > 0).all() == (size > 1)
+    pooled = compare_with_raters({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, LABELS)
+    assert pooled is not None and pooled["components"] == [1, 2, 3] and pooled["items"] == 60
+    np.testing.assert_allclose(pooled["power"], np.mean([part["power"][:, :7] for part in parts], (0, 1)))
+    assert "mixtures of 1 to 3 Dirichlets" in conditions_in_words(pooled)
+    assert "one Dirichlet" in conditions_in_words({"items": 3, "most": 2})  # results of ldl 0.2
+    assert charts.rater_equivalence(tmp_path / "pooled.png", pooled).is_file()
 
 
 def test_weights_of_rows_count_in_vote_metrics() -> None:
@@ -135,7 +163,7 @@ def test_without_votes_nothing_is_reported(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "moods.npz", features=rng.normal(size=(30, 4)), labels=rng.dirichlet(np.ones(3), 30))
     results, parts = measured(TabularLDL(path=str(tmp_path / "moods.npz"), folds=2), tmp_path / "run", MeanPredictor)
-    assert "raters" not in results and not {*NAMES} & results["mean"].keys() and "prior" not in parts[0]
+    assert "raters" not in results and not {*NAMES} & results["mean"].keys() and "power" not in parts[0]
     assert not (tmp_path / "run" / "charts" / "rater_equivalence.png").exists()
 
 
@@ -149,17 +177,19 @@ def test_votes_that_allow_no_comparison() -> None:
 def test_predictions_that_are_not_finite_are_not_compared() -> None:
     counts = np.full((4, 3), 2.0)
     rows = {"prediction": np.full((4, 3), np.nan), "target": counts / 6, "votes": counts.sum(1)}
-    with pytest.warns(UserWarning, match="left out: predictions must be finite"):
-        assert compare_with_raters({**rows, "prior": counts}, LABELS) is None
-    with pytest.warns(UserWarning, match="left out: dict has no prior of votes"):
-        assert prior_columns({}, None, 4) == {}
+    data = VotedRows(folds=2)
+    data.setup()
+    with pytest.warns(UserWarning, match="left out: predictions must be finite, and row 0 is not"):
+        assert power_columns(data, rows, None) == {}
+    with pytest.warns(UserWarning, match="left out: dict has no combiner of votes"):
+        assert power_columns({}, rows, None) == {}
 
 
 def test_without_validation_rows_there_is_no_second_curve() -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*val_fraction.*")
         results, parts = measured(VotedRows(folds=2, val_fraction=0.0))
-    assert results["raters"]["with_model"] is None and "concentration" not in parts[0]
+    assert results["raters"]["with_model"] is None and "with_model" not in parts[0]
 
 
 def test_the_chart_is_drawn_with_and_without_a_model(tmp_path: Path) -> None:
@@ -182,4 +212,4 @@ def test_two_processes_report_what_one_does(tmp_path: Path) -> None:
     assert_close(one["mean"], other["mean"])
     assert_close(one["raters"], other["raters"])
     saved = [torch.load(tmp_path / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("one", "two")]
-    assert saved[0]["ldl"]["concentration"] == pytest.approx(saved[1]["ldl"]["concentration"], rel=1e-5)
+    assert saved[0]["ldl"]["model_votes"] == pytest.approx(saved[1]["ldl"]["model_votes"], rel=1e-4)

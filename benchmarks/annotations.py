@@ -250,11 +250,13 @@ def table_of_raters(rows: list[dict[str, Any]]) -> str:
     about = []
     for of in dict.fromkeys(row["set"] for row in rows):
         own = next(row["mixture"] for row in rows if row["set"] == of)
-        about.append(f"{of}: {own['items']:,} items with more than {own['most']} votes, {in_words(own['components'])}.")
+        about.append(
+            f"{own['items']:,} items of {of} with more than {own['most']} votes, {in_words(own['components'])}."
+        )
     sets = "LIDC: malignancy, five ordinal labels, folds of whole patients. "
     if any(row["set"] == "CIFAR-10H" for row in rows):
         sets += "CIFAR-10H: ten nominal labels, frozen mobilenetv2_100, random folds. "
-    return f"{FOLDS} folds. {sets}Compared: {' '.join(about)}\n\n{markdown(header, lines)}"
+    return f"{FOLDS} folds. {sets}Compared are {' '.join(about)}\n\n{markdown(header, lines)}"
 
 
 def mean_worth(found: list[dict[str, Any]]) -> str:

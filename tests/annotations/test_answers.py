@@ -100,7 +100,7 @@ def test_answers_that_nobody_gave() -> None:
 @pytest.mark.parametrize(
     "several",
     ["a;b", "a | b", "a, b", '["a", "b"]', "['a', 'b']", ["a", "b"], ("a", "b"), {"a", "b"}, np.array(["a", "b"])],
-    ids=repr,
+    ids=lambda several: f"{type(several).__name__} {sorted(several)}",
 )
 def test_several_labels_in_one_vote(several: Any) -> None:
     votes = table(["a", "b", several, "a"])

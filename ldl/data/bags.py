@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ldl.annotations.columns import matching_columns
 from ldl.data.base import Loaded
-from ldl.data.names import find_group, find_split, split_sets
+from ldl.data.names import find_group, find_split, label_columns, split_sets
 from ldl.data.tables.module import ScaledRows
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
@@ -26,7 +26,7 @@ from ldl.validation.files import ABSENT, check_file
 BagProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "kfold"]
 NO_BAG = "no name of a bag; give every row one"
 LABELS = {-1.0: 0, 0.0: 0, 1.0: 1}
-NO_FEATURES: tuple[Role, ...] = ("bag", "group", "split", "item", "image", "rater")
+NO_FEATURES: tuple[Role, ...] = ("bag", "group", "split", "item", "image", "rater", "vote")
 """Roles of columns that are features only if ``feature_columns`` names them."""
 
 
@@ -103,7 +103,7 @@ def read_bags(path: Path, chosen: BagColumns | None = None) -> BagTable:
     names: dict[str, int] = {}
     owner = np.array([names.setdefault(str(name), len(names)) for name in bags])
     hint = "" if headed else "; a header must name the columns label and bag"
-    labels = table.numbers([label], hint)[:, 0]
+    labels = table.numbers([label], "" if headed else hint)[:, 0]
     if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):
         table.refuse(wrong[0], label, "no label: these are 0 or -1 (negative) and 1 (positive)")
     columns, taken = table.others(label, bag), "label in column 1, bag in column 2"
@@ -153,7 +153,10 @@ def _choose(table: CsvTable, label: str, bag: str, chosen: BagColumns) -> tuple[
     others = [name for name in names if name not in named]
     group = find_group(path, others, chosen.group, chosen.needed)
     split = find_split(path, others, chosen.split, chosen.needed)
-    free = [name for name in others if not any(usual_columns([name], role) for role in NO_FEATURES)]
+    named_alike = {name for role in NO_FEATURES for name in usual_columns(others, role)} | {
+        *label_columns(path, others)
+    }
+    free = [name for name in others if name not in named_alike]
     features = named or [name for name in free if name not in (group, split)]
     if not features:
         raise LDLError(

@@ -258,23 +258,27 @@ def test_the_column_taken_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "value 'target', no group 'person', 9 features" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["Label", "Bag", "person", "Group", "label:x"])
+@pytest.mark.parametrize("name", ["Label", "Bag", "class", "label:x"])
 def test_bags_have_no_other_columns_than_features(name: str, tmp_path: Path) -> None:
     bags = pd.DataFrame({"label": G % 2, "bag": G, "a": X[:, 0]})
     data = Bags(str(save(bags, tmp_path / "t.csv")), folds=2)
     data.setup()
-    assert data.taken == "label, bag and 1 features 'a'"
+    assert data.taken == "label 'label', bag 'bag', 1 features 'a'"
     path = save(bags.assign(**{name: G}), tmp_path / "t.csv")
-    with pytest.raises(LDLError, match=f"{path}: column {name!r} is called as labels, bags or groups are, and taken"):
-        Bags(str(path)).setup()
+    data = Bags(str(path), folds=2)
+    data.setup()
+    assert data.feature_names == ["a"] and f"left out {name!r}" in data.taken
 
 
 def test_lists_of_faces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "faces.csv"
-    path.write_text("path,age,person,group,note\na.jpg,3,1,1,x\n")
+    path.write_text("path,age,person,note\na.jpg,3,1,x\n")
     FaceFolder(path=str(path)).read()
-    said = f"taken from {path}: columns 'path', 'age', 'person'; left out 'group', 'note'\n"
+    said = f"taken from {path}: columns 'path', 'age', 'person'; left out 'note'\n"
     assert capsys.readouterr().out == said
+    path.write_text("path,age,person,group\na.jpg,3,1,1\n")
+    with pytest.raises(LDLError, match="each of 'group', 'person' may be the group; choose one with --data.group_key"):
+        FaceFolder(path=str(path)).read()
 
 
 def test_a_predictor_knows_the_key_of_training(tmp_path: Path) -> None:

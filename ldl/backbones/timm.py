@@ -118,14 +118,20 @@ class Timm(TimmNetwork):
             with torch.device("meta"):  # only the shape is needed, and large images would take memory
                 state = {name: torch.empty_like(tensor, device="meta") for name, tensor in state.items()}
                 inputs = self._scaled(torch.zeros(1, *input_shape))
-                return int(functional_call(self.network.eval(), state, inputs).shape[-1])
+                shape = functional_call(self.network.eval(), state, inputs).shape
         except Exception as error:  # errors of timm's networks have no common base
-            shape = "x".join(map(str, input_shape))
+            size = "x".join(map(str, input_shape))
             raise LDLError(
-                f"{self.name} does not take images of {shape}: {' '.join(str(error).split())[:160]}; set "
+                f"{self.name} does not take images of {size}: {' '.join(str(error).split())[:160]}; set "
                 "data.crop_size to the size it was made for, or the network to yours, with model.backbone.options "
                 "img_size or dynamic_img_size, or take another one"
             ) from error
+        if len(shape) != 2:
+            raise LDLError(
+                f"{self.name} returns maps {tuple(shape[1:])} and no features; give model.backbone.options another "
+                "global_pool, such as avg"
+            )
+        return int(shape[-1])
 
     def _load(self, file: Path, channels: int) -> None:
         """Load a weights file or a checkpoint of ldl into the network without classifier. Raises LDLError."""

@@ -35,14 +35,16 @@ HUB = re.compile(r"hf[-_]hub:")
 FIXED = ("pretrained", "in_chans", "num_classes", "drop_rate", "checkpoint_path", "features_only")
 """Arguments of timm's models that are invalid in ``options``, because ldl sets them."""
 PASSED = frozenset((
-    "act_layer", "aa_layer", "always_partition", "attn_drop_rate", "channels", "class_token", "depth", "depths",
-    "dims", "drop_block_rate", "drop_path_rate", "dynamic_img_pad", "dynamic_img_size", "embed_dim", "embed_dims",
-    "fc_norm", "final_norm", "global_pool", "head_dim", "head_hidden_size", "head_init_scale", "img_size",
-    "init_values", "layer_scale_init_value", "layers", "ls_init_value", "mlp_ratio", "mlp_ratios", "no_embed_class",
-    "norm_eps", "norm_layer", "num_heads", "output_stride", "pad_type", "patch_drop_rate", "patch_size",
-    "pos_drop_rate", "pos_embed", "pre_norm", "proj_bias", "proj_drop_rate", "qk_norm", "qkv_bias", "reg_tokens",
-    "scale_attn_norm", "scale_mlp_norm", "stem_size", "stem_type", "strict_img_size", "use_fc_norm", "weight_init",
-    "window_size", "zero_init_last",
+    "act_layer", "aa_layer", "always_partition", "attn_drop_rate", "aux_logits", "avg_down", "base_width", "bn_eps",
+    "bn_momentum", "cardinality", "channels", "class_token", "conv_bias", "conv_mlp", "depth", "depths", "dims",
+    "drop_block_rate", "drop_path_rate", "dynamic_img_pad", "dynamic_img_size", "embed_dim", "embed_dims", "fc_norm",
+    "final_norm", "global_pool", "growth_rate", "head_dim", "head_hidden_size", "head_init_scale", "img_size",
+    "init_values", "kernel_sizes", "layer_scale_init_value", "layers", "ls_init_value", "memory_efficient",
+    "mlp_ratio", "mlp_ratios", "no_embed_class", "norm_eps", "norm_layer", "num_heads", "output_stride", "pad_type",
+    "patch_drop_rate", "patch_size", "pos_drop_rate", "pos_embed", "pre_norm", "proj_bias", "proj_drop_rate",
+    "qk_norm", "qkv_bias", "reg_tokens", "replace_stem_pool", "scale_attn_norm", "scale_mlp_norm", "stem_size",
+    "stem_type", "stem_width", "strict_img_size", "use_fc_norm", "use_grn", "use_rope", "weight_init", "window_size",
+    "zero_init_last",
 ))  # fmt: skip
 """Arguments of timm's models that are valid in ``options``: they shape a network, and reach no file or network."""
 LAYERS, MOST_LAYERS, LARGEST_OPTION = ("depth", "depths", "layers"), 256, 16384

@@ -18,7 +18,7 @@ from ldl.annotations.columns import VoteColumns, find_columns, matching_columns
 from ldl.charts.votes import rater_equivalence
 from ldl.cli.options import CommandParser, add_options
 from ldl.data.annotated import Annotated
-from ldl.data.images.listed import ImageLDL, ImageValues, ListedImages, listed_names, lists_images, spelled
+from ldl.data.images.listed import ImageLDL, ImageValues, ListedImages, listed_names, lists_images
 from ldl.data.names import find_group
 from ldl.data.pictures import SUFFIXES, describe
 from ldl.data.row_order import OrderAudit, audit_order, row_ids
@@ -30,7 +30,7 @@ from ldl.labels import LabelSpace
 from ldl.options import options_of
 from ldl.tables import CsvTable, Parquet, open_named
 from ldl.tables.roles import Role, usual_columns
-from ldl.validation.files import find_path, visible
+from ldl.validation.files import as_stored, find_path, visible
 
 Table = TabularLDL | TabularValues
 Data = Table | ImageLDL | ImageValues
@@ -204,7 +204,7 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
             known, images = found.all, [] if found.item is None else listed_names(table, found.item)
         if group is None:
             group = find_group(file, [name for name in table.header if name not in known], None)
-    columns["spell"] = partial(spelled, folder=file.parent) if images else None
+    columns["spell"] = partial(as_stored, folder=file.parent) if images else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are the notes
         votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)

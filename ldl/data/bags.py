@@ -40,6 +40,7 @@ class BagColumns:
         features: Names or patterns of the features; none means all columns without another usual role.
         drop: Names or patterns of columns that are left out.
         needed: Whether given columns of groups and sets must be in the file.
+        splits: Whether the sets of the split are read.
     """
 
     group: str | None = None
@@ -47,6 +48,7 @@ class BagColumns:
     features: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
     needed: bool = True
+    splits: bool = True
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def bag_column(header: Sequence[str]) -> str | None:
     return next(iter(usual_columns(header, "bag")), None)
 
 
-def read_bags(path: Path, chosen: BagColumns | None = None) -> BagTable:
+def read_bags(path: Path, chosen: BagColumns = BagColumns()) -> BagTable:
     """Read a table of instances: label, bag, features; in any order if a header names ``label`` and ``bag``.
 
     Args:
@@ -109,8 +111,8 @@ def read_bags(path: Path, chosen: BagColumns | None = None) -> BagTable:
     columns, taken = table.others(label, bag), "label in column 1, bag in column 2"
     keys: dict[str, str | None] = {}
     if headed:
-        columns, keys, taken = _choose(table, label, bag, chosen or BagColumns())
-    group, split = keys.get("group_key"), keys.get("split_column")
+        columns, keys, taken = _choose(table, label, bag, chosen)
+    group, split = keys.get("group_key"), keys.get("split_column") if chosen.splits else None
     features = table.numbers(columns, hint)
     order = np.argsort(owner, kind="stable")
     owner = owner[order]
@@ -219,14 +221,15 @@ class Bags(ScaledRows):
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
-        chosen = BagColumns(self.group_key, self.split_column, self.feature_columns, self.drop, self._needed)
+        splits = self.protocol in (None, "published")
+        chosen = BagColumns(self.group_key, self.split_column, self.feature_columns, self.drop, self._needed, splits)
         self.table = table = read_bags(self.file, chosen)
         self.features, self.feature_names = table.features, table.columns
         if self.protocol is None:
             usual: BagProtocol = "kfold" if table.groups is None else "group_exclusive"
             self.protocol = usual if table.sets is None else "published"
         self.leaky = None if table.groups is None else self.protocol in ("kfold", "published")
-        unused = table.sets is not None and self.protocol != "published"
+        unused = table.keys.get("split_column") is not None and self.protocol != "published"
         self.tell_taken(table.taken + f"; protocol {self.protocol} does not use the split" * unused)
         self.chosen = table.keys
         for name, column in table.keys.items():

@@ -124,7 +124,8 @@ def split_sets(path: Path, column: str, entries: Iterable[Any]) -> np.ndarray:
     if other := [text for text in texts if text not in SPLIT_SETS]:
         raise LDLError(
             f"{path}: column {column!r} is named like a published split, but {len(other)} entries are no train, val or "
-            f"test, the first is {other[0]!r}; rename or remove the column, or correct it"
+            f"test, the first is {other[0]!r}; rename or remove the column, correct it, or pass a data.protocol "
+            "that does not use the split"
         )
     return np.array([SPLIT_SETS[text] for text in texts], str)
 

@@ -84,5 +84,5 @@ def _check_places(part: Any, config: Path) -> None:
 def _outside(config: Path, name: str, value: Any) -> LDLError:
     return LDLError(
         f"{config}: {name} {value!r} leads out of the folder of the run; this file was found beside the checkpoint, so "
-        "if its source is safe, name it with -c"
+        f"if its source is safe, name it with -c {config}, and --run_dir {config.parent} to continue the run there"
     )

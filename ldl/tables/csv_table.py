@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ldl.errors import LDLError, did_you_mean
-from ldl.tables.entries import LARGEST, MISSING, as_text, is_text, read_number
+from ldl.tables.entries import LARGEST, MISSING, as_text, is_text, read_number, spelling
 from ldl.validation.files import kind_of, read_text
 
 MARKS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -109,8 +109,8 @@ class CsvTable:
         return self.frame(names, dtype=str, na_filter=False).reset_index(drop=True)
 
     def groups(self, name: str, why: str = NOBODY) -> np.ndarray:
-        """Return the fields of one column, (N,). Raises LDLError, with ``why``, if one is missing."""
-        fields = self.column(name)
+        """Return the :func:`spelling` of one column, (N,). Raises LDLError, with ``why``, if one is missing."""
+        fields = list(map(spelling, self.column(name)))
         if (row := next((row for row, field in enumerate(fields) if field.lower() in MISSING), None)) is not None:
             self.refuse(row, name, why)
         return np.array(fields, str)

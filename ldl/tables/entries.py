@@ -257,16 +257,11 @@ def _is_period(entry: Any) -> bool:
 
 
 def _name(entry: Any) -> str:
-    """Return the text of a group's name; empty if it is missing or not a name."""
+    """Return the spelling of a group's name; empty if it is missing or not a name."""
     if isinstance(entry, np.ndarray) and entry.size == 1:
         return _name(entry.item())
-    if isinstance(entry, bytes):
-        entry = entry.decode(errors="replace")
-    if isinstance(entry, str):
-        return entry.strip()
-    if _is_missing(entry) or not (_is_real(entry) or is_date(entry)):
-        return ""
-    return _decimal(entry)
+    is_name = isinstance(entry, str | bytes) or _is_real(entry) or is_date(entry)
+    return spelling(entry) if is_name else ""
 
 
 def _decimal(entry: Any) -> str:

@@ -74,13 +74,17 @@ def check_found(path: Path, given: str) -> Path:
 
 
 def as_stored(name: str, folder: Path) -> str:
-    """Return a file name as the disk spells it.
+    """Return the one spelling of a path below a folder, that of the disk; a URL stays as it is.
 
-    A list may write é as one character or two (NFC or NFD), and a backslash between folders, as Windows does.
+    A list may write ``./a.jpg`` for ``a.jpg``, é as one character or two (NFC or NFD), and a backslash between folders,
+    as Windows does.
     """
+    if "://" in name:
+        return name
+    name = os.path.normpath(name)
     forms = [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD") if not name.isascii())]
-    spelled = [*forms, *(os.path.normpath(form.replace("\\", "/")) for form in forms if "\\" in form)]
-    return next((spelling for spelling in spelled if os.path.exists(folder / spelling)), name)
+    spellings = [*forms, *(os.path.normpath(form.replace("\\", "/")) for form in forms if "\\" in form)]
+    return next((spelling for spelling in spellings if os.path.exists(folder / spelling)), name)
 
 
 def visible(folder: Path, pattern: str) -> list[Path]:

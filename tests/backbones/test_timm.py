@@ -153,6 +153,21 @@ def test_a_checkpoint_of_four_channels_provides_its_backbone(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("resnet10t", {"stem_width": 24, "avg_down": False, "replace_stem_pool": True, "global_pool": "avgmax"}),
+        ("resnet50", {"cardinality": 32, "base_width": 4}),
+        ("convnext_atto", {"conv_mlp": True, "use_grn": True, "kernel_sizes": 3, "drop_path_rate": 0.1}),
+        ("efficientnet_b0", {"bn_eps": 0.001, "bn_momentum": 0.01}),
+        ("densenet121", {"growth_rate": 12, "memory_efficient": True}),
+    ],
+)
+def test_options_that_shape_a_network_are_passed_on(name: str, options: dict[str, object]) -> None:
+    with torch.device("meta"):
+        assert Timm(name, options=options).build((3, 64, 64)) > 0
+
+
+@pytest.mark.parametrize(
     ("backbone", "shape", "message"),
     [
         (Timm("resnet81"), (3, 32, 32), r"timm has no model 'resnet81'; did you mean 'resnet\d+\w*'\?.*list_models"),
@@ -160,6 +175,7 @@ def test_a_checkpoint_of_four_channels_provides_its_backbone(tmp_path: Path) -> 
         (Timm(SMALL, weights="none.pth"), (3, 32, 32), "no weights file at none.pth; correct model.backbone.weights"),
         (Timm("vgg11", drop_path_rate=0.1), (3, 32, 32), "timm cannot make vgg11"),
         (Timm(SMALL, options={"img_sise": 64}), (3, 32, 32), "timm cannot make .*img_sise"),
+        (Timm(SMALL, options={"global_pool": ""}), (3, 32, 32), r"returns maps \(1280, 1, 1\) and no features; .* avg"),
         (Timm(SMALL, options={"in_chans": 4}), (3, 32, 32), "in_chans, which ldl sets itself; leave it"),
         (Timm(SMALL, freeze_groups=99), (3, 32, 32), r"freeze_groups 99 must be in 0\.\.\d+, the groups of layers of"),
     ],

@@ -174,6 +174,25 @@ def test_a_column_of_sets_is_the_published_split(name: str, tmp_path: Path, caps
     assert left.protocol == "kfold"
 
 
+@pytest.mark.parametrize("name", ["fold", "set"])
+def test_a_protocol_that_uses_no_split_takes_any_numbers_there(name: str, tmp_path: Path) -> None:
+    file = grouped(tmp_path / "t.csv", name, lambda bag: str(bag % 5))
+    with pytest.raises(
+        LDLError, match="rename or remove the column, correct it, or pass a data.protocol that does not use the split"
+    ):
+        Bags(str(file)).setup()
+    data = Bags(str(file), protocol="kfold", folds=4)
+    data.setup()
+    assert data.feature_names == ["x", "y"] and "protocol kfold does not use the split" in data.taken
+
+
+def test_a_bag_and_its_group_have_one_spelling(tmp_path: Path) -> None:
+    lines = [f"{bag % 2},{bag}{end},{bag},{bag // 2}{end}" for bag in range(8) for end in ("", ".0")]
+    data = Bags(str(write(tmp_path / "t.csv", ["label,bag,x,patient", *lines])), folds=2)
+    data.setup()
+    assert (data.names, len(set(data.groups))) == (list("01234567"), 4)
+
+
 def test_a_published_split_counts_its_leaks(tmp_path: Path) -> None:
     for patients, leak in ((12, 1), (24, 0)):
         sets = [f"{('train', 'test')[bag // 12]},{bag % patients}" for bag in range(24)]

@@ -184,7 +184,8 @@ EVIL = {"class_path": "downloaded.Thing"}
         (
             "trainer.callbacks",
             [{"class_path": "ModelCheckpoint", "init_args": {"dirpath": "PWNED"}}],
-            "dirpath 'PWNED' leads out of the folder of the run",
+            "dirpath 'PWNED' leads out of the folder of the run; this file was found beside the checkpoint, so if its "
+            "source is safe, name it with -c /",
         ),
         (
             "trainer.callbacks",

@@ -228,7 +228,8 @@ class FaceFolder(FaceAges):
         if self.path is None:
             raise LDLError("FaceFolder needs --data.path, a CSV file with the columns path and age")
         file = self.locate("")
-        records = read_face_list(file, self.alignment == "none", self.group_key, self.split_column)
+        splits = self.protocol in (None, "parts")
+        records = read_face_list(file, self.alignment == "none", self.group_key, self.split_column, splits)
         self._settle(records)
         if self.detector is not None:
             if records.anchors is not None or self.alignment == "none":

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from os.path import normpath
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -30,7 +28,12 @@ NO_PERSON = "which is no name; give each unknown person a name of its own"
 
 
 def read_face_list(
-    file: Path, whole: bool = False, group_key: str | None = None, split_column: str | None = None, alone: bool = False
+    file: Path,
+    whole: bool = False,
+    group_key: str | None = None,
+    split_column: str | None = None,
+    splits: bool = True,
+    alone: bool = False,
 ) -> FaceRecords:
     """Read a CSV list of faces; see :class:`ldl.data.FaceFolder` for its columns.
 
@@ -39,6 +42,7 @@ def read_face_list(
         whole: Ignore boxes.
         group_key: Column of the persons; None takes the only usual one.
         split_column: Column of the sets of a published split, likewise.
+        splits: Whether the sets of a published split are read.
         alone: Ignore persons and sets, as of images that are in every training set.
 
     Raises:
@@ -47,21 +51,23 @@ def read_face_list(
     check_file(file, "list of faces", "give --data.path a CSV file with the columns path and age")
     table = read_csv(file)
     known = set(table.header)
-    paths, anchors = table.column("path"), None
+    paths, anchors = [as_stored(name, file.parent) for name in table.column("path")], None
     if known.issuperset(BOX) and not whole:
         anchors = list(_corners(table))
     _check_repeats(table, paths, anchors)
     split = None if alone else find_split(file, table.header, split_column)
     person = None if alone else find_group(file, [name for name in table.header if name != split], group_key)
-    facts = {} if split is None else {"part": split_sets(file, split, table.groups(split))}
+    facts: dict[str, np.ndarray] = {}
+    if split is not None and splits:
+        facts["part"] = split_sets(file, split, table.groups(split))
     if "folder" in known:
-        facts["folder"] = _folders(table)
+        facts["folder"] = np.array(table.column("folder"))
     columns: dict[str, str] = {name: name for name in ("path", "age", "sigma", "folder") if name in known}
     columns |= {part: column for part, column in (("person", person), ("part", split)) if column is not None}
     columns |= {name: name for name in table.header if anchors and name in CORNERS}
     return FaceRecords(
         file.parent,
-        [as_stored(name, file.parent) for name in paths],
+        paths,
         table.numbers(["age"])[:, 0],
         None if person is None else table.groups(person, NO_PERSON),
         anchors,
@@ -165,9 +171,12 @@ def _check_repeats(table: CsvTable, paths: list[str], anchors: Sequence[np.ndarr
     # Folds could put a face that is listed twice into both the training and the test set.
     seen: dict[tuple[str, bytes], int] = {}
     for row, path in enumerate(paths):
-        face = normpath(normalize("NFC", path)), b"" if anchors is None else anchors[row].tobytes()
+        face = normalize("NFC", path), b"" if anchors is None else anchors[row].tobytes()
         if (first := seen.setdefault(face, row)) != row:
-            raise LDLError(f"{table.where(row)} lists {path} again, after line {table.lines[first]}; keep one of them")
+            written = table.column("path")[row]
+            raise LDLError(
+                f"{table.where(row)} lists {written} again, after line {table.lines[first]}; keep one of them"
+            )
 
 
 def _corners(table: CsvTable) -> np.ndarray:
@@ -187,11 +196,3 @@ def upright_corners(sides: np.ndarray) -> np.ndarray:
     """Return the corners (N, 4, 2) of upright boxes (N, 4), clockwise from the upper left."""
     x0, y0, x1, y1 = sides.T
     return np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
-
-
-def _folders(table: CsvTable) -> np.ndarray:
-    column = table.column("folder")
-    for row, field in enumerate(column):
-        if not re.fullmatch("[0-9]+", field):
-            table.refuse(row, "folder", "not a number from 0 on")
-    return np.array(column)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -48,7 +47,7 @@ def listed_names(table: CsvTable | Parquet, column: str | None = None) -> list[s
     None takes the columns with usual names of images.
     """
     columns = _image_columns(table) if column is None else [column]
-    return [spelled(name, _folder_of(table.path)) for column in columns for name in _images_in(table, column)]
+    return [as_stored(name, _folder_of(table.path)) for column in columns for name in _images_in(table, column)]
 
 
 def _images_in(table: CsvTable | Parquet, column: str) -> list[str]:
@@ -90,17 +89,12 @@ def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, lis
         raise LDLError(
             f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
         )
-    return column, [spelled(file, _folder_of(place)) for file in files]
+    return column, [as_stored(file, _folder_of(place)) for file in files]
 
 
 def _folder_of(place: Path) -> Path:
     """Return the folder that paths in a list are relative to; a list in Parquet may be a folder of files."""
     return place if place.is_dir() else place.parent
-
-
-def spelled(file: str, folder: Path) -> str:
-    """Return the one spelling of a path below a folder by which images are compared."""
-    return as_stored(normpath(file), folder)
 
 
 def _groups(request: SplitRequest) -> np.ndarray:
@@ -147,7 +141,7 @@ class Listing:
 
     def spell(self, file: str) -> str:
         """Return a path under the one spelling by which images are compared."""
-        return spelled(file, self.folder)
+        return as_stored(file, self.folder)
 
     def check_repeats(self) -> None:
         """Raise LDLError if an image is listed twice."""
@@ -227,12 +221,18 @@ class ListedImages(Images):
         column, files = listed_files(table, self.path_column)
         others = [name for name in header if name not in {column, *self.columns_of_votes(header, place)}]
         split = find_split(place, others, self.split_column, self._needed)
-        group = find_group(place, [name for name in others if name != split], self.group_key, self.group_needed)
+        named = header if self.group_key else others  # a rater is a group only if that is the wish
+        group = find_group(place, [name for name in named if name != split], self.group_key, self.group_needed)
         frame = table.texts(header)
-        for name in filter(None, (split, group)):
+        for name in filter(None, (split if self._splits else None, group)):
             frame[name] = table.groups(name)
         frame[column] = files
         return Listing(frame, _folder_of(place), str(place), column, split, group, table)
+
+    @property
+    def _splits(self) -> bool:
+        """Whether the protocol follows a published split, if there is one."""
+        return self.protocol in (None, "published")
 
     def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
         """Return the columns that are votes, or describe votes; none by default."""
@@ -263,7 +263,8 @@ class ListedImages(Images):
         """
         frame, column = listing.frame, listing.column
         firsts = frame[~frame[column].duplicated()]
-        for name in filter(None, (listing.split, listing.group)):
+        split = listing.split if self._splits else None
+        for name in filter(None, (split, listing.group)):
             several = frame.groupby(column, sort=False)[name].nunique()
             if len(several := several[several > 1]):
                 raise LDLError(
@@ -271,8 +272,8 @@ class ListedImages(Images):
                     f"{several.index[0]}; give each image one"
                 )
         facts = {}
-        if listing.split is not None:
-            facts["part"] = split_sets(Path(listing.source), listing.split, firsts[listing.split])
+        if split is not None:
+            facts["part"] = split_sets(Path(listing.source), split, firsts[split])
         groups = None if listing.group is None else np.array(firsts[listing.group], str)
         return FaceRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
 

@@ -195,7 +195,13 @@ def _count_folders(request: SplitRequest) -> int:
 
 
 def _folder_numbers(request: SplitRequest) -> np.ndarray:
-    folder = request.fact("folder", "0 to 9, or 0 to 2").astype(int)
+    texts = list(map(str, request.fact("folder", "0 to 9, or 0 to 2")))
+    if wrong := [row for row, text in enumerate(texts) if not (text.isascii() and text.isdecimal())]:
+        raise LDLError(
+            f"this protocol needs a number from 0 on in the column 'folder', and {request.records.files[wrong[0]]} has "
+            f"{texts[wrong[0]]!r}; correct it, or choose another protocol"
+        )
+    folder = np.array(texts, int)
     if set(folder) not in ({0, 1, 2}, set(range(10))):
         low, high = folder.min(), folder.max()
         raise LDLError(f"this protocol needs images in each of folders 0 to 9, or 0 to 2; the list has {low} to {high}")

@@ -151,6 +151,23 @@ def test_a_column_of_sets_is_the_published_split(name: str, tmp_path: Path, caps
     assert said in capsys.readouterr().out
 
 
+def test_a_face_that_is_listed_again_as_windows_writes_is_refused(tmp_path: Path) -> None:
+    picture(tmp_path / "f/a.png", 20)
+    write_lines(tmp_path / "faces.csv", ["path,age", "f/a.png,3", r"f\a.png,4"])
+    with pytest.raises(LDLError, match=r"line 3 lists f\\a\.png again, after line 2; keep one"):
+        _open(FaceFolder, tmp_path, path="faces.csv")
+
+
+def test_a_protocol_reads_only_the_facts_that_it_uses(tmp_path: Path) -> None:
+    _folder(tmp_path, "path,age,fold,folder", *(f"p{n}.png,{20 + n % 7},{n % 5},wild" for n in range(12)))
+    data = _open(FaceFolder, tmp_path, path="faces.csv", protocol="stratified", folds=3)
+    assert data.taken == "columns 'path', 'age'; protocol stratified does not use 'fold', 'folder'"
+    with pytest.raises(LDLError, match="column 'fold' is named like a published split"):
+        _open(FaceFolder, tmp_path, path="faces.csv")
+    with pytest.raises(LDLError, match="a number from 0 on in the column 'folder', and p0.png has 'wild'"):
+        _open(FaceFolder, tmp_path, path="faces.csv", protocol="folders")
+
+
 @pytest.mark.parametrize("name", ["person", "subject", "patient_id", "Participant", "identity"])
 def test_a_column_of_persons_keeps_them_apart(name: str, tmp_path: Path) -> None:
     _folder(tmp_path, f"path,age,{name},folder", *(f"p{n}.png,{20 + n % 7},{n // 3},{n % 3}" for n in range(24)))

@@ -287,6 +287,30 @@ def test_usual_groups_keep_images_apart(group: str, apart: bool, tree: Path, tmp
         made(listed, votes=str(votes_file) if apart else None, group_key="who")
 
 
+def test_a_protocol_that_uses_no_split_takes_any_entries_there(tree: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(tree, tmp_path / "tree")
+    lines = [f"{file},{number},{number % 5 or ''}" for number, (file, _, _) in enumerate(votes())]
+    file = write_lines(root / "list.csv", ["path,value,fold", *lines])
+    with pytest.raises(LDLError, match="which is no name|is named like a published split"):
+        made(file, ImageValues)
+    data = made(file, ImageValues, protocol="random_kfold")
+    assert data.protocol == "random_kfold" and "protocol random_kfold does not use 'fold'" in data.taken
+
+
+def test_the_only_rater_of_an_image_may_be_its_group(tree: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(tree, tmp_path / "tree")
+    lines = [f"{file},w{number // 3},{number % 2}" for number, (file, _, _) in enumerate(votes())]
+    file = write_lines(root / "single.csv", ["path,worker,label", *lines])
+    data = made(file, label_type="nominal", group_key="worker", val_fraction=0.3)
+    assert (data.protocol, data.leak, len(set(data.groups))) == ("group_exclusive", 0, 8)
+    assert made(file, label_type="nominal").groups is None
+    file = write_lines(
+        root / "several.csv", ["path,worker,label", *lines, *(f"{line}".replace(",w", ",v") for line in lines)]
+    )
+    with pytest.raises(LDLError, match="24 images have several entries of 'worker', .*give each image one"):
+        made(file, label_type="nominal", group_key="worker")
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_votes_that_are_read_by_options(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = shutil.copytree(tree, tmp_path / "tree")

@@ -44,7 +44,7 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     """
     discover()
     path = Path(os.path.expanduser(path))
-    check_file(path, "checkpoint", "give --ckpt_path a file, such as RUN/checkpoints/last.ckpt")
+    check_file(path, "checkpoint", "give the file of one, such as RUN/checkpoints/last.ckpt")
     check_archive(path, packed=False)
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)

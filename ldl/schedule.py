@@ -135,6 +135,7 @@ class Optimised(pl.LightningModule):
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
         optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr, self.lr))
         if self.lr_scheduler is None:
+            _check_monitored(None, self.lr_monitor)
             return optimizer
         scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
@@ -186,9 +187,16 @@ def schedule(
                 f"model.lr_monitor {monitor!r} and model.lr_scheduler.monitor {own!r} differ; leave one of them out"
             )
         monitor = own
+    _check_monitored(scheduler, monitor)
     if trainer is not None:
         _fit_length(scheduler, interval, trainer)
     return {"scheduler": scheduler, "interval": interval, "monitor": monitor}
+
+
+def _check_monitored(scheduler: Any, monitor: str) -> None:
+    """Warn of a metric that nothing watches."""
+    if monitor != LR_MONITOR and not isinstance(scheduler, ReduceLROnPlateau):
+        rank_zero_warn(f"model.lr_monitor {monitor!r} has no effect: only ReduceLROnPlateau watches a metric")
 
 
 def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, trainer: pl.Trainer) -> None:

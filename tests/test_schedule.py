@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from ldl.backbones.base import Identity
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import Softmax
+from ldl.labels import LabelSpace
 from ldl.schedule import Cosine, WarmupCosine
 from ldl.task import Task
 
@@ -155,6 +157,14 @@ def _plateau(folder: Path, make: Any, **options: Any) -> tuple[float, float]:
     trainer.fit(task, datamodule=RotatedDigits(turns=1, batch_size=100))
     (config,) = trainer.lr_scheduler_configs
     return config.scheduler.best, float(trainer.callback_metrics["val_cosine"])
+
+
+@pytest.mark.parametrize("make", [None, CosineAnnealingLR])
+def test_a_monitor_that_nothing_watches_is_named(make: Any) -> None:
+    task = Task(Softmax(), Identity(flatten=True), lr_scheduler=make and partial(make, T_max=3), lr_monitor="val_mae")
+    task.build(LabelSpace.nominal("ab"), (2,))
+    with pytest.warns(UserWarning, match="model.lr_monitor 'val_mae' has no effect: only ReduceLROnPlateau watches"):
+        task.configure_optimizers()
 
 
 def test_the_plateau_of_lightning_has_its_own_monitor(tmp_path: Path) -> None:

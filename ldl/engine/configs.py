@@ -113,7 +113,7 @@ def has_key(given: str, key: str) -> bool:
     return key in _load(given)
 
 
-def read_value(name: str, text: str) -> Any:
+def read_option(name: str, text: str) -> Any:
     """Return the value that a command line gives an option. Raises LDLError for a mistake inside of brackets."""
     try:
         return load_option(text)
@@ -132,6 +132,8 @@ def merge(before: Any, now: Any) -> Any:
     if "class_path" in before and class_name(now) not in (None, class_name(before)):
         return now
     if isinstance(now, str):
+        if before.keys() == {"init_args"}:
+            return {"class_path": now, **before}
         return before if "class_path" in before else now
     return before | {name: merge(before.get(name), value) for name, value in now.items()}
 
@@ -175,4 +177,6 @@ def _reason(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return " ".join(str(error).split())[:200]
     words = " ".join(filter(None, (error.context, error.problem)))
+    if "alias" in words or "cannot start any token" in words or "tag" in words:
+        words += "; put a text that begins with * or another sign of YAML in quotes"
     return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {words}"

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 
@@ -28,7 +29,7 @@ LONGEST = 300
 
 NOT_FOUND = r"given class_path '([\w.]+)':\s*(?:module .* has no attribute|No module named)"
 
-IN_WORDS = {"NoneType": "null", "collections.abc.Sequence": "a list, such as [a, b]"}
+IN_WORDS = {"NoneType": "null", "tuple": "a list, such as [1, 2]", "collections.abc.Sequence": "a list, such as [a, b]"}
 """Types whose names would not help."""
 
 SPEAKERS = {
@@ -88,6 +89,8 @@ def one_line(message: str, options: Iterable[str]) -> str:
         return _denied(match[1], key or "the configuration", beside=match[2] == "*")
     if match := re.search(r"Option '([^']+)' is not accepted", message):
         return _unknown_option(match[1], key, classes, options)
+    if match := re.search(r"Group '([\w.]+)' does not accept option '(\w+)'", message):
+        return _unknown_option(match[2], match[1], [], options)
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
         owner = classes[-1].rpartition(".")[2] if classes else "this run"
         return f"{owner} needs the option {match[1]}: pass --{f'{key}.' if classes else ''}{match[1]}"
@@ -95,7 +98,10 @@ def one_line(message: str, options: Iterable[str]) -> str:
         r"Multiple subclasses with name (\S+)\. Give the full class path to avoid ambiguity: (.*)\.", message
     ):
         return f"{key}: there are several classes {match[1]!r}; give the full path, one of {match[2]}"
-    if match := re.search(rf"Expected a dot import path string: (\S+)|{NOT_FOUND}", message):
+    inner = _innermost(message)
+    kinds = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", inner)
+    is_class = set(kinds) <= {"NoneType"}
+    if is_class and (match := re.search(rf"Expected a dot import path string: (\S+)|{NOT_FOUND}", message)):
         name = match[1] or match[2]
         unknown = no_class(key, name) if match[1] and key in BASES else f"{key}: there is no class {name!r}"
         return f"{unknown}{_left_out()}; correct its name or import path"
@@ -104,15 +110,29 @@ def one_line(message: str, options: Iterable[str]) -> str:
     if match := re.search(r"is abstract\n(?:.*\n)*?.*NestedArg\(key='([^']+)'", message):
         example = " TabularLDL; ldl data lists all" if key == "data" else " CLASS"
         return f"--{key}.{match[1]} is given, but no {key} to have it; name its class too, as in --{key}{example}"
-    value = re.search(r"(?:Got|Given) value: (.*)", message)
-    kinds = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", message)
+    value = re.search(r"(?:Got|Given) value: (.*?)(?:\. Got value: .*)?$", inner, re.MULTILINE)
+    if match := re.search(r"Not of type \w+: (.*)", inner):
+        return f"{key}{f' is {value[1]!r}' if value else ''}: {match[1]}"
     if value and kinds and "Namespace(" not in value[1]:
         bad = re.sub(r"^NestedArg\(.*val=(.*)\)$", r"\1", value[1]).strip("'")
         if bad.startswith("{") and "class_path" not in bad and key in BASES:
+            bad = re.sub(r"^\{'init_args': (.*)\}$", r"\1", bad)
             return f"{key} has options, {bad}, and no class to have them; name it, as in -c RUN before this file"
         kinds = [IN_WORDS.get(kind, kind) for kind in kinds if "ldl." not in kind] or kinds
         return f"{key} is {bad!r}, but must be {' or '.join(dict.fromkeys(kinds))}"
     return _shortened(message)
+
+
+def _innermost(message: str) -> str:
+    """Return the lines of a message below the option that it names last, without those of other types of its class."""
+    lines = message.splitlines()
+    at = max((number for number, line in enumerate(lines) if "Parser key" in line), default=-1)
+    depth = _depth(lines[at]) if at >= 0 else -1
+    return "\n".join(takewhile(lambda line: not line or _depth(line) > depth, lines[at + 1 :]))
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _unknown_option(name: str, key: str, classes: list[str], options: Iterable[str]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
 from jsonargparse import ArgumentError, Namespace
-from jsonargparse.typing import PositiveInt
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import Logger
@@ -20,7 +20,7 @@ from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
 from ldl.engine.arguments import Given, plain, tokenize, words_of
 from ldl.engine.classes import BASES, check_factories, find_class
-from ldl.engine.configs import merge, read_config, read_value, with_current_paths
+from ldl.engine.configs import merge, read_config, read_option, with_current_paths
 from ldl.engine.loggers import UsualLoggers, WandbOptions
 from ldl.engine.messages import one_line, program, refusals
 from ldl.engine.processes import check_strategy, is_single_in_slurm, set_node_rank
@@ -30,6 +30,7 @@ from ldl.engine.training import Select
 from ldl.engine.values import BEGINS, MODE, document, our_rules
 from ldl.errors import LDLError
 from ldl.task import Task
+from ldl.validation.yaml_text import resolved
 
 Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
 MatmulPrecision = Literal["highest", "high", "medium"]
@@ -39,6 +40,9 @@ TRAINER_DEFAULTS = {"use_distributed_sampler": False}
 
 OPTIMIZER = "torch.optim.AdamW"
 """The default of ``Task``."""
+
+FORM = {"class_path", "init_args", "dict_kwargs"}
+"""Keys of a class in a configuration."""
 
 USUAL_LOGGERS = f"{UsualLoggers.__module__}.{UsualLoggers.__qualname__}"
 
@@ -59,7 +63,7 @@ RUN_OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "run_dir": (str | None, None, "Folder of this run; default runs/TIME_DATA_HEAD."),
     "select": (Select, "last", "Weights that are tested after fit: the last, or the best by validation KL."),
     "jobs": (
-        PositiveInt,
+        int,
         1,
         "Processes of this machine that run folds, candidates or trials at the same time.",
     ),
@@ -118,6 +122,8 @@ class LDLCLI(LightningCLI):
                 load_from_checkpoint_support=False,
             )
         for name in ("ckpt_path", "run_dir"):
+            if self.config[name] == "":
+                raise LDLError(f"--{name} is empty; give a path, or leave it out")
             self.config[name] = self.config[name] and os.path.expanduser(self.config[name])
         check_factories(self.config.model)
         set_node_rank(self.config.trainer.num_nodes)
@@ -234,7 +240,7 @@ def _with_one_config(given: Sequence[Given]) -> list[str]:
     content: dict[str, Any] = {"model": {"optimizer": OPTIMIZER}}
     for option in given:
         if option.is_config and option.value:
-            content = merge(content, read_config(option.value))
+            content = merge(content, _with_init_args(read_config(option.value)))
     for group in ("trainer", "model"):
         if not isinstance(given_group := content.get(group, {}), dict):
             raise LDLError(f"{group} is {given_group!r}, but holds options; write {group}: {{NAME: VALUE}}")
@@ -244,8 +250,29 @@ def _with_one_config(given: Sequence[Given]) -> list[str]:
         content = merge(content, {"trainer": {"logger": [{"class_path": USUAL_LOGGERS}]}})
     for key in BASES:
         content, options = _with_class(key, content, options)
+        _check_form(key, reduce(lambda part, name: part.get(name) or {}, key.split("."), content))
     words = [with_current_paths(word) for word in words_of(options)]
     return [f"--config={document(content)}", *words]
+
+
+def _with_init_args(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a file with the options of a class below ``init_args``, also if it names no class."""
+    for key in BASES:
+        *above, name = key.split(".")
+        part = reduce(lambda part, name: part.get(name) if isinstance(part, dict) else None, above, content)
+        inside = part.get(name) if isinstance(part, dict) else None
+        if part is not None and isinstance(inside, dict) and inside and not FORM & inside.keys():
+            part[name] = {"init_args": inside}
+    return content
+
+
+def _check_form(key: str, part: Any) -> None:
+    """Raise LDLError if a file has the options of a class beside its name, or none where they belong."""
+    inside = part.get("init_args") if isinstance(part, dict) and "class_path" in part else None
+    if inside is not None and not isinstance(inside, dict):
+        raise LDLError(f"{key}.init_args is {resolved(inside)!r}, but holds options; write init_args: {{NAME: VALUE}}")
+    if isinstance(part, dict) and "class_path" in part and (stray := sorted(part.keys() - FORM)):
+        raise LDLError(f"{key}.{stray[0]} stands beside class_path; write it below {key}.init_args")
 
 
 def _with_class(key: str, content: dict[str, Any], options: list[Given]) -> tuple[dict[str, Any], list[Given]]:
@@ -259,7 +286,7 @@ def _with_class(key: str, content: dict[str, Any], options: list[Given]) -> tupl
         return content, options
     last = naming[-1]
     path = with_current_paths(options[last].value)
-    named: Any = read_value(options[last].name, path)
+    named: Any = read_option(options[last].name, path)
     for name in reversed(key.split(".")):
         named = {name: named}
     known = inspect.signature(cls).parameters if (cls := find_class(key, path)) else ()

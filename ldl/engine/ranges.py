@@ -9,6 +9,7 @@ from ldl.options import Option
 
 RANGES = {
     "seed_everything": Option(least=0, most=2**32 - 1),
+    "jobs": Option(least=1),
     "trainer.num_nodes": Option(least=1),
     "trainer.max_epochs": Option(least=-1, what="-1 for no end"),
     "trainer.min_epochs": Option(least=0),

@@ -37,7 +37,14 @@ def document(content: Any) -> str:
 
 
 def _load(text: str) -> Any:
-    return load(text) if text.startswith(BEGINS) else load_option(text)
+    return _with_nulls(load(text)) if text.startswith(BEGINS) else load_option(text)
+
+
+def _with_nulls(content: Any) -> Any:
+    """Return content with a scalar for every None of a mapping, which jsonargparse would take for an absent option."""
+    if isinstance(content, dict):
+        return {n: Scalar("null", None) if value is None else _with_nulls(value) for n, value in content.items()}
+    return [_with_nulls(value) for value in content] if isinstance(content, list) else content
 
 
 set_loader(MODE, _load, exceptions=(yaml.YAMLError,))

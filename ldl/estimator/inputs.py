@@ -88,6 +88,8 @@ def as_numbers(given: Any, name: str) -> Any:
     if given is None or issparse(given):
         return given
     if is_frame(given):
+        if len(again := given.columns[given.columns.duplicated()]):
+            raise LDLError(f"{name}: there are several columns {again[0]!r}; give each another name")
         if all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in given.dtypes):
             return given
         columns = [(given.columns[place], given.iloc[:, place]) for place in range(given.shape[1])]
@@ -163,7 +165,7 @@ def in_order(y: np.ndarray, given: Any, labels: LabelSpace | None) -> np.ndarray
     names = column_names(given)
     if names is None or labels is None or y.ndim != 2 or y.shape[1] == 1:
         return y
-    names = [name.removeprefix(LABEL_PREFIX) for name in names]
+    names = [label_name(name) for name in names]
     if has_values(y, labels):
         if not labels.axis_names:
             return y
@@ -176,6 +178,11 @@ def in_order(y: np.ndarray, given: Any, labels: LabelSpace | None) -> np.ndarray
     return y[:, label_places(names, labels, "y", fix)]
 
 
+def label_name(column: str) -> str:
+    """Return the label that a column of ``y`` names, as in a table: ``good`` of ``label: good``."""
+    return column.strip().removeprefix(LABEL_PREFIX).strip()
+
+
 def read_distributions(y: np.ndarray, names: Sequence[str] | None, labels: LabelSpace | None) -> Loaded:
     """Return labels and targets of rows (N, C). If ``labels`` is None, they are the column ``names`` or numbers.
 
@@ -185,7 +192,7 @@ def read_distributions(y: np.ndarray, names: Sequence[str] | None, labels: Label
         raise LDLError(f"y has shape {y.shape}; give distributions, (N, {'C' if labels is None else len(labels)})")
     if labels is None:
         columns = range(y.shape[1]) if names is None else names
-        labels = LabelSpace.nominal([str(column).removeprefix(LABEL_PREFIX) for column in columns])
+        labels = LabelSpace.nominal([label_name(str(column)) for column in columns])
     if len(labels) != y.shape[1]:
         raise LDLError(f"y has {y.shape[1]} columns and labels are {len(labels)}; give one label per column")
     target = check_distributions(y, "y", fix=SUMS)

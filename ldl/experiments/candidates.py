@@ -20,6 +20,7 @@ from ldl.engine.messages import no_option_of
 from ldl.engine.parser import LDLCLI
 from ldl.engine.run import seed_of
 from ldl.engine.training import fit_and_test, seed_everything
+from ldl.engine.values import read_value
 from ldl.errors import LDLError
 from ldl.experiments.crossval import Parse
 from ldl.experiments.identity import (
@@ -145,16 +146,18 @@ def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]
     """
     if not isinstance(given, dict):
         raise LDLError(f"{where} is {given!r}, but must be a mapping of options")
-    hints = get_type_hints(cls)
+    hints, content = get_type_hints(cls), dict(given)
     for name, value in given.items():
         if name not in hints:
             raise LDLError(no_option_of(where, str(name), list(hints)))
         option = replace(ranges.get(name, Option()), annotation=hints[name])
+        if not isinstance(value, list | dict):
+            value = content[name] = read_value(value, option.kinds)
         kinds = [] if option.choices else [get_origin(kind) or kind for kind in option.kinds]
         if not option.accepts(value) or (kinds and type(value) not in kinds):
             accepted = " or ".join(kind.__name__ for kind in kinds)
             raise LDLError(f"{where}.{name} {value!r} must be {' '.join(filter(None, (accepted, option.range)))}")
-    return cls(**given)
+    return cls(**content)
 
 
 def read_comparison(args: list[str]) -> ComparisonFile | None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ldl.engine.arguments import dotted, plain, tokenize, typed
-from ldl.engine.configs import find_config, read_config, read_value
+from ldl.engine.configs import find_config, read_config, read_option
 from ldl.engine.messages import no_option_of
+from ldl.engine.values import read_value
 from ldl.errors import LDLError
 from ldl.experiments.candidates import find_file, read_part
 from ldl.experiments.selection import Setting
@@ -121,7 +122,9 @@ def _read_dimension(name: str, given: Any) -> Dimension:
                 f"{where} is {given}, but values must be a list of two or more, each another, and stand alone"
             )
         return Dimension(name, tuple(values))
-    log = given.get("log", False)
+    log = read_value(given.get("log", False), (bool,))
+    if not isinstance(log, bool):
+        raise LDLError(f"{where}: log is {log!r}, but must be true or false")
     if not {"min", "max"} <= set(given) or (log and "step" in given):
         raise LDLError(f"{where} is {given}, but must be one of {EXAMPLES}")
     low, high = _read_number(where, "min", given["min"]), _read_number(where, "max", given["max"])
@@ -227,7 +230,7 @@ def read_tuning(args: list[str]) -> TuneFile | None:
     if not isinstance(tune, dict):
         raise LDLError(f"{path}: tune is {tune!r}, but must be a mapping with a space, such as {{space: ...}}")
     for option in ours:
-        value = read_value(option.name, option.value)
+        value = read_option(option.name, option.value)
         tune[option.name.removeprefix(PREFIX)] = resolve(value) if isinstance(value, str) else value
     space = tune.pop("space", None)
     plan = read_plan(resolved(tune), f"{path}: tune")

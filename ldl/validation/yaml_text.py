@@ -29,6 +29,8 @@ WORDS: dict[str, Any] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 """Words that are no text."""
+HIDDEN = re.compile(r"[ \t]+(#[^\s#]\S*)")
+"""A comment that looks like a value, as in ``key: #value``."""
 TAG = "tag:yaml.org,2002:"
 TAGS = {type(None): f"{TAG}null", bool: f"{TAG}bool", int: f"{TAG}int", float: f"{TAG}float", str: f"{TAG}str"}
 
@@ -164,7 +166,10 @@ def _count(node: Any, counts: dict[int, int]) -> int:
 
 
 def _scalar(loader: _Loader, node: yaml.ScalarNode) -> Any:
-    value = resolve(node.value)
+    value, mark = resolve(node.value), node.start_mark
+    if not node.value and mark.buffer and (hidden := HIDDEN.match(mark.buffer, mark.pointer)):
+        problem = f"{hidden[1]} is a comment, so the value is empty; put it in quotes, or a space after #"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
     if node.tag == TAGS[int] and WHOLE.fullmatch(node.value) and isinstance(value, str):
         return value
     if TAGS[type(value)] != node.tag:

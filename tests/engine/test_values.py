@@ -217,6 +217,47 @@ def test_run_options_and_lightning(tmp_path: Path) -> None:
         LDLCLI([*BASE, "--jobs=1_0"])
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("data: {class_path: EveryType, init_args: {whole: null}}", "data.whole is 'None', but must be int"),
+        ("data: {class_path: EveryType, init_args: {choice: }}", "data.choice is 'None', but must be one of 'on'"),
+        ("data: {init_args: {number: ~}}", "data.number is 'None', but must be float"),
+        ("model: {mixup: null}", "model.mixup is 'None', but must be float"),
+        ("jobs: null", "jobs is 'None', but must be int"),
+        ("jobs: 0", "jobs 0 must be at least 1"),
+        ("stage: null", "stage is 'None', but must be one of 'fit'"),
+        ("run_dir: ''", "--run_dir is empty; give a path, or leave it out"),
+        ("ckpt_path: ''", "--ckpt_path is empty; give a path, or leave it out"),
+        ("model: {optimizer: {lr: 1_0}}", "model.optimizer.lr is '1_0', but must be float"),
+        ("model: {optimizer: {betas: '(.9, .99)'}}", "model.optimizer.betas is '(.9, .99)', but must be a list"),
+        ("trainer: {max_epoch: 3}", "unknown option 'trainer.max_epoch'; did you mean 'trainer.max_epochs'?"),
+        (
+            "data: {class_path: EveryType, whole: 3}",
+            "data.whole stands beside class_path; write it below",
+        ),
+        ("data: {class_path: EveryType, init_args: [3]}", "data.init_args is [3], but holds options"),
+        (
+            "trainer: {callbacks: {class_path: ModelCheckpoint, init_args: {train_time_interval: 00:10}}}",
+            "trainer.callbacks.train_time_interval is '00:10': Expected a string with form",
+        ),
+    ],
+)
+def test_a_value_of_another_type_in_a_file_is_one_line(content: str, message: str) -> None:
+    with pytest.raises(LDLError) as caught:
+        LDLCLI([*BASE, "-c", f"{content}\n"])
+    assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("options", ["{whole: 3, text: a}", "{init_args: {whole: 3, text: a}}"])
+def test_options_of_a_file_go_to_the_class_that_is_named_elsewhere(options: str) -> None:
+    file = ["-c", f"data: {options}\n"]
+    for args in ([*BASE, *file], [*file, *BASE], [BASE[0], *file, "-c", "data: EveryType\n"]):
+        inside = LDLCLI(args).config.data.init_args
+        assert (inside.whole, inside.text) == (3, "a")
+    assert LDLCLI([*file, *BASE, "--data.whole=4"]).config.data.init_args.whole == 4
+
+
 def test_other_tags_of_yaml_are_refused() -> None:
     for text in ("a: !!binary aGk=", "a: !!python/name:os.system", "a: !!timestamp 2020-01-01", "a: !!int x"):
         with pytest.raises(yaml.YAMLError):

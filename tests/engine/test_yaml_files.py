@@ -23,6 +23,12 @@ from ldl.errors import LDLError
         (b"", " is no mapping of options, such as trainer: {max_epochs: 3}"),
         (b"- a\n- b\n", " is no mapping of options"),
         (b"a:\n  max_epochs: 1\n  max_epochs: 2\n", ": line 3, column 3: 'max_epochs' is given again, after line 2;"),
+        (b"a: *_votes\n", "line 1, column 4: found undefined alias '_votes'; put a text that begins with * or another"),
+        (
+            b"a: #subject\n",
+            "line 1, column 3: #subject is a comment, so the value is empty; put it in quotes, or",
+        ),
+        (b"a:\n- b\n- #c\n", "line 3, column 2: #c is a comment, so the value is empty"),
         (b"a: !x {}\n", "could not determine a constructor for the tag '!x'"),
         (b"a: " + b"[" * 5_000 + b"]" * 5_000, "is nested too deep"),
     ],
@@ -34,6 +40,12 @@ def test_no_configuration(content: bytes, message: str, tmp_path: Path) -> None:
         read_config(file)
     assert str(caught.value).startswith(str(file)) and message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_comments_that_look_like_comments(tmp_path: Path) -> None:
+    text = "a: # one\n  b: 1 #two\nc: #three\n- 4\nd: 5 # six\ne:\n#f: 7\ng: ## 8\n"
+    (tmp_path / "a.yaml").write_text(text)
+    assert read_config(tmp_path / "a.yaml") == {"a": {"b": 1}, "c": [4], "d": 5, "e": None, "g": None}
 
 
 def test_aliases_marks_and_dates(tmp_path: Path) -> None:

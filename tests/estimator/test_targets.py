@@ -45,6 +45,15 @@ def test_other_weights_are_refused(weight: np.ndarray, words: str) -> None:
         LDLRegressor(MeanPredictor()).fit(X, D, sample_weight=weight)
 
 
+def test_names_of_columns_are_labels_as_in_a_table() -> None:
+    frame = pd.DataFrame(D, columns=["label: d", " c", "label:b ", "a"])
+    known = LDLRegressor(MeanPredictor(), labels=LabelSpace.nominal("abcd")).fit(X, frame)
+    np.testing.assert_allclose(known.predict(X)[0], D.mean(0)[::-1], atol=1e-6)
+    assert LDLRegressor(MeanPredictor()).fit(X, frame).labels_.names == ("d", "c", "b", "a")
+    with pytest.raises(LDLError, match="y: there are several columns 'a'; give each another name"):
+        LDLRegressor(MeanPredictor()).fit(X, frame.set_axis(list("abca"), axis=1))
+
+
 def test_classes_can_be_made_distributions() -> None:
     names = np.where(X[:, :1] > 0, "yes", "no")
     encoder = OneHotEncoder(sparse_output=False).set_output(transform="pandas")

@@ -78,6 +78,7 @@ WRONG: list[tuple[object, str]] = [
     ({"min": 0, "max": 3, "log": True}, "min 0 has no logarithm"),
     ({"min": 1, "max": 3, "log": True, "step": 1}, "must be one of"),
     ({"min": 1, "max": 3, "step": 5}, "step 5 must be above 0 and at most max - min, 2"),
+    ({"min": 1, "max": 3, "log": "sometimes"}, "log is 'sometimes', but must be true or false"),
     ({"values": [1]}, "a list of two or more"),
 ]
 
@@ -88,7 +89,16 @@ def test_wrong_spaces(entry: object, words: str) -> None:
         one(entry)
 
 
+@pytest.mark.parametrize(("log", "is_log"), [("on", True), ("off", False), ("false", False), (True, True)])
+def test_words_of_the_logarithm(log: object, is_log: bool) -> None:
+    assert one({"min": 1e-4, "max": 0.1, "log": log}).log is is_log
+
+
 def test_plan() -> None:
+    assert read_plan({"nested": "yes", "trials": "07", "inner_folds": "2"}) == Plan(
+        nested=True, trials=7, inner_folds=2
+    )
+    assert not read_plan({"nested": "off"}).nested
     assert read_plan({"metric": "val_kl", "trials": 7}) == Plan(trials=7)
     assert read_plan({"trials": 7}).deciding_options() == read_plan({"nested": True}).deciding_options()
     for given_, words in (
@@ -96,7 +106,7 @@ def test_plan() -> None:
         ({"trials": 0}, "tune.trials 0 must be int at least 1"),
         ({"trials": True}, "tune.trials True must be int"),
         ({"sampler": "tpee"}, "tune.sampler 'tpee' must be one of tpe, random, grid"),
-        ({"nested": "yes"}, "tune.nested 'yes' must be bool"),
+        ({"nested": "2"}, "tune.nested 2 must be bool"),
     ):
         with pytest.raises(LDLError) as raised:
             read_plan(given_)

@@ -25,7 +25,7 @@ Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform"
 CONSTANT = 1e-12
 """A standard deviation below this share of the largest feature is rounding noise, not a scale."""
 CROWDED = 0.01
-"""Share of a feature's different numbers that rounding to float32 may merge: last digits of fractions are noise."""
+"""Share of different fractions of a feature that rounding to float32 may merge: their last digits are noise."""
 COLUMNS = 2**29
 """Bytes of the columns that are sorted at a time."""
 

@@ -117,6 +117,13 @@ def test_rows_of_an_item_stay_together_and_its_name_is_no_feature(kind: str, nam
     assert named.feature_names == ["a", "b"] and named.groups is None and named.names == list(map(str, range(ROWS)))
 
 
+def test_a_repeated_item_decides_beside_numbers_of_the_rows(tmp_path: Path) -> None:
+    film = np.arange(ROWS) // 3
+    data = opened(tmp_path / "t.csv", FEATURES.assign(task=range(ROWS), id=film).join(COUNTS))
+    assert data.feature_names == ["a", "b"] and data.names == list(map(str, film)) and data.leak == 0
+    assert "'task'" in data.taken and not set(film[data.split.train]) & set(film[data.split.test])
+
+
 @pytest.mark.parametrize("name", ["patient", "Subject", "person_id", "PatientID", "user", "slide_id", "case"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_groups_are_found_by_usual_names(kind: str, name: str, tmp_path: Path) -> None:

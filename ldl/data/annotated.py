@@ -117,7 +117,8 @@ class Annotated(LDLDataModule):
         item = self.votes_item_column or (self.item_column if self.item_column in header else None)
         columns = find_columns(header, str(file), item_column=item, **self._column_options)
         others = [name for name in header if name not in columns.all]
-        return replace(columns, group=find_group(file, others, getattr(self, "group_key", None), needed=False))
+        group = find_group(file, others, getattr(self, "group_key", None), needed=False)
+        return replace(columns, group=group, split=next(iter(usual_columns(others, "split")), None))
 
     @property
     def _column_options(self) -> dict[str, Any]:
@@ -130,6 +131,7 @@ class Annotated(LDLDataModule):
         source: str,
         item: str | None = None,
         spell: Callable[[str], str] | None = None,
+        columns: VoteColumns | None = None,
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
@@ -140,6 +142,7 @@ class Annotated(LDLDataModule):
             item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
                 row is an instance.
             spell: Returns the spelling in ``keys`` of an item in the file ``votes``; None compares them as they are.
+            columns: Columns of votes in ``table``; None finds them.
 
         Raises:
             LDLError: Votes are wrong or do not join.
@@ -148,7 +151,7 @@ class Annotated(LDLDataModule):
         if (apart := self.votes_apart(Path(source))) is not None:
             votes, columns = self.find(str(self.votes)), apart
         else:
-            votes, columns = table.assign(), self.vote_columns(table.columns, source)
+            votes, columns = table.assign(), columns or self.vote_columns(table.columns, source)
             if item is None:
                 keys, item = np.arange(len(table)), ROW
                 votes[ROW] = keys

@@ -93,7 +93,7 @@ def find_roles(
         target: Columns of the distribution, the value or the votes.
         votes: All columns of votes in the table, or None.
         group_key: Column of the groups, or None for the only usual name.
-        needed: Whether a given ``group_key`` must be in the table.
+        needed: Whether a given ``group_key`` or split must be in the table; the group may also be in a file of votes.
 
     Raises:
         LDLError: A given column is absent, several columns have the usual name of a role, or votes in another file
@@ -106,7 +106,7 @@ def find_roles(
     free = [name for name in header if name not in {*target, *of_votes, *selection.explicit}]
     item = _find_item(table, selection, votes, [name for name in free if name != group_key])
     free = [name for name in free if name != item]
-    group = find_group(path, header if group_key else free, group_key, needed)
+    group = find_group(path, header if group_key else free, group_key, needed and selection.apart is None)
     free = [name for name in free if name not in (group, *drop)]
     split = None
     if selection.splits:

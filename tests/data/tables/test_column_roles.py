@@ -209,3 +209,58 @@ def test_each_row_is_an_item_if_nothing_else_names_one(tmp_path: Path) -> None:
     assert np.array_equal(shares_of(data).argmax(1), VOTES[:, 0] - 1)
     with pytest.raises(LDLError, match="has no item_column"):
         opened(tmp_path / "t.csv", table.assign(worker="w"), vote_column="kind")
+
+
+@pytest.mark.parametrize("layout", ["long", "matrix"])
+def test_the_group_may_stand_in_the_file_of_votes_or_in_both(layout: str, tmp_path: Path) -> None:
+    patients, path = np.arange(ROWS) // 4, str(tmp_path / "v.csv")
+    votes = LONG if layout == "long" else MATRIX.assign(item=ITEMS)
+    votes.merge(pd.DataFrame({"item": ITEMS, "patient": patients}), on="item").to_csv(path, index=False)
+    options = {"votes": path} if layout == "long" else {"votes": path, "rater_columns": "vote_*"}
+    table = FEATURES.assign(item=ITEMS)
+    for given in ({}, {"group_key": "patient"}):
+        data = opened(tmp_path / "t.csv", table, **options, **given)
+        assert len(data.group_names) == 10 and "group 'patient'" in data.taken and data.group_key == "patient"
+    both = opened(tmp_path / "t.csv", table.assign(patient=patients.astype(float)), **options)
+    assert both.feature_names == ["a", "b"] and len(both.group_names) == 10
+    own = opened(tmp_path / "t.csv", table.assign(subject=np.arange(ROWS) // 2), **options)
+    assert len(own.group_names) == 20 and "group 'subject'" in own.taken
+    with pytest.raises(LDLError, match=r"name different groups in column 'patient' for 40 items, the first is 'n0'"):
+        opened(tmp_path / "t.csv", table.assign(patient=patients + 1), **options)
+
+
+def test_a_split_in_the_file_of_votes_is_not_lost_in_silence(tmp_path: Path) -> None:
+    LONG.merge(pd.DataFrame({"item": ITEMS, "split": SETS}), on="item").to_csv(tmp_path / "v.csv", index=False)
+    options, table = {"votes": str(tmp_path / "v.csv")}, FEATURES.assign(item=ITEMS)
+    assert f"not 'split' of {options['votes']}" in opened(tmp_path / "t.csv", table, **options).taken
+    with pytest.raises(LDLError, match="no key 'split'.*--data.split_column"):
+        opened(tmp_path / "t.csv", table, split_column="split", **options)
+    named = opened(tmp_path / "t.csv", table.assign(split=SETS), **options)
+    assert named.protocol == "published" and "not 'split'" not in named.taken
+
+
+@pytest.mark.parametrize("raters", ["vote_*", ["vote_ann", "vote_bob", "vote_cat"]])
+def test_a_dropped_rater_has_no_votes(raters: Any, tmp_path: Path) -> None:
+    data = opened(tmp_path / "t.csv", FEATURES.join(MATRIX), rater_columns=raters, drop="vote_ann")
+    assert data.feature_names == ["a", "b"] and data.annotations.votes.tolist() == [2.0] * ROWS
+    counted = [(label == VOTES[:, 1:]).sum(1) for label in (1, 2, 3)]
+    assert np.allclose(shares_of(data), np.stack(counted, 1) / 2)
+
+
+def test_a_vote_that_is_named_as_a_category_is_none(tmp_path: Path) -> None:
+    data = opened(tmp_path / "t.csv", FEATURES.join(MATRIX), rater_columns="vote_*", category_columns=["vote_ann"])
+    assert data.feature_names == ["a", "b"]
+
+
+def test_ordered_labels_have_values_one_by_one(tmp_path: Path) -> None:
+    words = np.array(["low", "mid", "top"])
+    table = FEATURES.join(MATRIX.replace(dict(zip((1, 2, 3), words))))
+    options = {"rater_columns": "vote_*", "label_values": [1, 2, 10]}
+    data = opened(tmp_path / "t.csv", table, label_order=list(words), **options)
+    assert data.labels.axes == ((1.0, 2.0, 10.0),) and np.allclose(shares_of(data), COUNTS / 3)
+    with pytest.raises(LDLError, match="columns are 'low', 'mid', 'top', but the labels are '1', '2', '10'"):
+        opened(tmp_path / "t.csv", table, **options)
+    options["label_values"] = [1, 2, 3]
+    for order in (["1", "2", "3"], ["3", "2", "1"]):
+        data = opened(tmp_path / "t.csv", FEATURES.join(MATRIX), label_order=order, **options)
+        assert data.labels.axes == ((1.0, 2.0, 3.0),) and np.allclose(shares_of(data), COUNTS / 3)

@@ -112,7 +112,7 @@ class TabularLDL(Annotated, GroupedRows):
             raise LDLError(
                 f"neither {self.file} nor {self.votes} has a column {self.group_key!r}; correct data.group_key"
             )
-        table = self._without_labels(table, found.labels, found.shares)
+        table = self._without_labels(table, found.labels, found.shares, found.votes if found.counted else None)
         unused = None if table.apart is None or table.sets is not None else table.apart.split
         beside = "" if unused is None else f", not {unused!r} of {self.votes}: the table of features names the split"
         self.note(table, f"votes ({found}){beside}")
@@ -140,11 +140,11 @@ class TabularLDL(Annotated, GroupedRows):
             )
         return table
 
-    def _without_labels(self, table: Table, labels: LabelSpace, target: Any) -> Table:
+    def _without_labels(self, table: Table, labels: LabelSpace, target: Any, votes: np.ndarray | None = None) -> Table:
         """Return a table without the columns that repeat its labels, unless an option names them."""
         if table.columns is None or isinstance(table.features, RowFile) or isinstance(target, RowFile):
             return table
-        copies = label_copies(table.features, table.columns, labels, target, self.selection.explicit)
+        copies = label_copies(table.features, table.columns, labels, target, self.selection.explicit, votes)
         kept = [place for place, name in enumerate(table.columns) if name not in copies]
         if not copies or not kept:
             return table

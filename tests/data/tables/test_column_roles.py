@@ -264,3 +264,32 @@ def test_ordered_labels_have_values_one_by_one(tmp_path: Path) -> None:
     for order in (["1", "2", "3"], ["3", "2", "1"]):
         data = opened(tmp_path / "t.csv", FEATURES.join(MATRIX), label_order=order, **options)
         assert data.labels.axes == ((1.0, 2.0, 3.0),) and np.allclose(shares_of(data), COUNTS / 3)
+
+
+@pytest.mark.parametrize("label_type", ["nominal", "ordinal"])
+def test_summaries_of_votes_are_no_features(label_type: str, tmp_path: Path) -> None:
+    most = COUNTS.to_numpy().argmax(1)
+    table = FEATURES.assign(majority=most + 1, code=most, one_rater=VOTES[:, 1], number=RNG.integers(1, 4, ROWS))
+    copies = ["majority", "code"]
+    if label_type == "ordinal":
+        copies += ["middle", "std", "sd"]
+        table = table.assign(
+            middle=np.median(VOTES, 1),
+            std=VOTES.std(1).round(2),
+            sd=VOTES.std(1, ddof=1).round(2),
+            off=VOTES.std(1) + 0.1,
+        )
+    options = {"rater_columns": "vote_*", "label_type": label_type}
+    data = opened(tmp_path / "t.csv", table.join(MATRIX), **options)
+    assert data.feature_names == [name for name in table if name not in copies]
+    assert f"no features are {', '.join(map(repr, copies))} (data.feature_columns decides)" in data.taken
+    kept = opened(tmp_path / "t.csv", table.join(MATRIX), feature_columns=["a", "majority"], **options)
+    assert kept.feature_names == ["a", "majority"]
+
+
+def test_deviations_of_unequal_numbers_of_votes_are_no_features(tmp_path: Path) -> None:
+    votes = MATRIX.mask(RNG.random((ROWS, 3)) < 0.4).fillna({"vote_ann": 2})
+    table = FEATURES.assign(sd=votes.std(axis=1)).join(votes)
+    assert table["sd"].isna().any()
+    data = opened(tmp_path / "t.csv", table, rater_columns="vote_*", missing="keep")
+    assert data.feature_names == ["a", "b"] and "'sd'" in data.taken

@@ -107,6 +107,13 @@ def find_columns(
             "counts" if labels else "matrix" if raters else "long" if vote_column is not None or not named else "counts"
         )
     labels = labels or named
+    options = {"votes_column": total, "rater_column": rater_column, "vote_column": vote_column}
+    uses = {"counts": ("votes_column",), "long": ("rater_column", "vote_column"), "matrix": ()}[layout]
+    if unused := [name for name, column in options.items() if column is not None and name not in uses]:
+        raise LDLError(
+            f"{source} is read in the {layout} layout, which has no use for {unused[0]} {options[unused[0]]!r}; leave "
+            "it out, or name the columns of another layout"
+        )
 
     def usual(given: Any, role: Role) -> Any:
         columns = [column for column in usual_columns(free, role) if column not in {*labels, *raters, *described}]

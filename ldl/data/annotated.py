@@ -91,6 +91,11 @@ class Annotated(LDLDataModule):
         """Whether an option names a column of votes."""
         return any(bool(getattr(self, name)) for name in COLUMNS)
 
+    @property
+    def describes_labels(self) -> bool:
+        """Whether an option decides what votes mean, or which order labels have."""
+        return bool(self.label_order or self.no_vote) or self.label_type != "auto"
+
     def vote_columns(self, header: Iterable[Any], source: str) -> VoteColumns:
         """Return the columns of votes in a table with this header. Raises LDLError if no layout fits.
 

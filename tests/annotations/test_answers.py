@@ -196,3 +196,12 @@ def test_an_answer_is_a_label_or_no_vote() -> None:
             read_annotations(table, order=[1, 9], no_vote=9)
     with pytest.raises(LDLError, match="all label columns are in no_vote"):
         read_annotations(counts, no_vote=[1, 9])
+
+
+@pytest.mark.parametrize("votes", [["1", "1", "2"], "[1, 1, 2]", "1;1;2"], ids=repr)
+def test_all_votes_of_a_list_count(votes: Any) -> None:
+    lists = pd.DataFrame({"item": ["x", "y"], "label": [votes, "2"]})
+    with pytest.raises(LDLError, match="1 votes hold several labels"):
+        read_annotations(lists.assign(label=[[1, 1], "2"]))
+    found = read_annotations(lists, multiple="count")
+    assert found.counts.tolist() == [[2, 1], [0, 1]]

@@ -36,6 +36,7 @@ from ldl.tables.roles import usual_columns
 
 OF_VALUES = "; one value a row is for TabularValues, with --data.value_key COLUMN"
 OF_VOTES = "; for votes, name columns with data.label_columns, data.rater_columns, or data.vote_column"
+NAMELESS = "which names no item; fill it in, or name another column with data.item_column"
 Keys = dict[str, str | None]
 """Names in a file by the options that set them; None for an absent part."""
 
@@ -194,7 +195,7 @@ class TableReader:
             found = self.storage.read(table, target) if isinstance(table, Parquet) else table.numbers(target)
         keys: Keys = {"value_key": target[0]} if self.values else {}
         names = None if self.values or votes or chosen.apart is not None else [_label_name(name) for name in target]
-        items = None if roles.item is None else table.groups(roles.item, "which names no item; give every row one")
+        items = None if roles.item is None else table.groups(roles.item, NAMELESS)
         groups = table.groups(roles.group) if roles.group else None
         sets = split_sets(table.path, roles.split, table.texts([roles.split])[roles.split]) if roles.split else None
         keys |= {"group_key": roles.group, "split_column": roles.split}
@@ -286,7 +287,7 @@ class TableReader:
             return False
         if isinstance(table, Parquet) and not self.storage.fits((len(table), len(names))):
             return False
-        counts = table.numbers(names)
+        counts = np.nan_to_num(table.numbers(names, missing=True))  # an empty field is no vote
         return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
 
     def _typed(self, table: CsvTable | Parquet, names: list[str]) -> Any:

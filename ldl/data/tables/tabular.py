@@ -88,7 +88,7 @@ class TabularLDL(Annotated, GroupedRows):
             super().selection,
             item=self.item_column,
             votes=self.vote_columns,
-            annotated=self.describes_votes or self.votes is not None,
+            annotated=self.describes_votes or self.describes_labels or self.votes is not None,
             find_apart=self.votes_apart,
         )
 

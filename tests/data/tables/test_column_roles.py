@@ -293,3 +293,40 @@ def test_deviations_of_unequal_numbers_of_votes_are_no_features(tmp_path: Path) 
     assert table["sd"].isna().any()
     data = opened(tmp_path / "t.csv", table, rater_columns="vote_*", missing="keep")
     assert data.feature_names == ["a", "b"] and "'sd'" in data.taken
+
+
+def test_distributions_beside_votes_in_another_file_are_no_features(tmp_path: Path) -> None:
+    LONG.to_csv(tmp_path / "v.csv", index=False)
+    data = opened(
+        tmp_path / "t.csv", FEATURES.join(COUNTS / 3).assign(item=ITEMS), votes=str(tmp_path / "v.csv"), drop="label:1"
+    )
+    assert data.feature_names == ["a", "b"] and "no features are 'label:2', 'label:3'" in data.taken
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_empty_counts_are_no_votes(suffix: str, tmp_path: Path) -> None:
+    table = FEATURES.join(COUNTS.astype(float).mask(COUNTS == 0))
+    assert np.allclose(shares_of(opened(tmp_path / f"t{suffix}", table)), COUNTS / 3)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_item_that_repeats_is_named_in_every_row(suffix: str, tmp_path: Path) -> None:
+    items = [None, *(f"n{row // 2}" for row in range(ROWS - 1))]
+    with pytest.raises(LDLError, match=r"column 'item' is '(nan)?', which names no item; fill it in, or name another"):
+        opened(tmp_path / f"t{suffix}", FEATURES.assign(item=items).join(COUNTS))
+    numbered = FEATURES.assign(item=[None, *(f"n{row}" for row in range(ROWS - 1))]).join(COUNTS)
+    assert opened(tmp_path / f"t{suffix}", numbered).names is None
+
+
+def test_options_of_labels_are_followed_beside_distributions(tmp_path: Path) -> None:
+    table = FEATURES.join(COUNTS / 3)
+    assert opened(tmp_path / "t.csv", table).labels.kind == "nominal"
+    assert opened(tmp_path / "t.csv", table, label_type="ordinal").labels.axes == ((1.0, 2.0, 3.0),)
+    data = opened(tmp_path / "t.csv", table, label_order=["1", "2", "3", "4"])
+    assert data.labels.axes == ((1.0, 2.0, 3.0, 4.0),) and np.allclose(shares_of(data)[:, :3], COUNTS / 3)
+    left = COUNTS.to_numpy()[:, :2]
+    data = opened(tmp_path / "t.csv", table, no_vote=["3"])
+    assert np.allclose(shares_of(data), (left / left.sum(1).clip(1)[:, None])[left.sum(1) > 0])
+    np.savez(tmp_path / "t.npz", features=X, labels=COUNTS / 3)
+    with pytest.raises(LDLError, match="options of votes are for .csv and Parquet"):
+        TabularLDL(path=str(tmp_path / "t.npz"), label_order=["1", "2", "3"]).setup()

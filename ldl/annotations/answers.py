@@ -163,7 +163,7 @@ def _labels(cell: Any, labels: set[str], source: str) -> tuple[str, ...]:
     if isinstance(cell, set | frozenset):
         cell = sorted(cell, key=str)
     if isinstance(cell, list | tuple | np.ndarray):
-        return tuple(dict.fromkeys(spelling(entry, numeral=True) for entry in np.ravel(np.array(cell, object))))
+        return tuple(spelling(entry, numeral=True) for entry in np.ravel(np.array(cell, object)))
     return (spelling(cell, numeral=True),)
 
 
@@ -186,7 +186,7 @@ def _pieces(
     if len(answer) != 1 or answer[0] in labels:
         return answer
     for mark in SEPARATORS:
-        pieces = tuple(dict.fromkeys(spelling(piece, numeral=True) for piece in answer[0].split(mark)))
+        pieces = tuple(spelling(piece, numeral=True) for piece in answer[0].split(mark))
         if len(pieces) > 1:
             if multiple == "count" and mark in PLAIN_SEPARATORS:
                 return tuple(filter(None, pieces))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ class VoteColumns:
         raters: Columns of the raters in a matrix.
         total: Column with the number of votes, in the layout of counts.
         group: Column of the group of the item, or None.
+        split: Column that is named like a published split, in a file of votes alone; it is not read.
         beside: Columns that describe votes, such as a rater's confidence, and are neither votes nor features.
     """
 
@@ -39,7 +40,14 @@ class VoteColumns:
     raters: tuple[Any, ...] = ()
     total: Any = None
     group: Any = None
+    split: Any = None
     beside: tuple[Any, ...] = ()
+
+    def without(self, dropped: Iterable[Any]) -> VoteColumns:
+        """Return the columns without labels and raters that are dropped."""
+        dropped = set(dropped)
+        labels, raters = ((name for name in names if name not in dropped) for names in (self.labels, self.raters))
+        return replace(self, labels=tuple(labels), raters=tuple(raters))
 
     @property
     def all(self) -> list[Any]:
@@ -99,6 +107,13 @@ def find_columns(
             "counts" if labels else "matrix" if raters else "long" if vote_column is not None or not named else "counts"
         )
     labels = labels or named
+    options = {"votes_column": total, "rater_column": rater_column, "vote_column": vote_column}
+    uses = {"counts": ("votes_column",), "long": ("rater_column", "vote_column"), "matrix": ()}[layout]
+    if unused := [name for name, column in options.items() if column is not None and name not in uses]:
+        raise LDLError(
+            f"{source} is read in the {layout} layout, which has no use for {unused[0]} {options[unused[0]]!r}; leave "
+            "it out, or name the columns of another layout"
+        )
 
     def usual(given: Any, role: Role) -> Any:
         columns = [column for column in usual_columns(free, role) if column not in {*labels, *raters, *described}]

@@ -111,6 +111,10 @@ def read_annotations(
     table = _without_headings(table, columns, bool(listed), name, notes)
     listed = listed or _category_order(table, columns, name)
     excluded = [spelling(answer, numeral=True) for answer in listed_names(no_vote)]
+    if both := [
+        label for label in excluded if label in {spelling(label, numeral=True) for label in listed_names(order)}
+    ]:
+        raise LDLError(f"{name}: {some(both)} is in the order of labels and in no_vote; leave it out of one of them")
     reader = _Reader(name, table, columns, spell, label_type, listed, excluded, duplicates, multiple, notes)
     made = reader.from_counts() if columns.layout == "counts" else reader.from_votes()
     if not len(made):
@@ -161,6 +165,8 @@ class _Reader:
         names = [spelling(name, numeral=True) for name in names]
         counted = total is not None or not percent and bool((counts == np.round(counts)).all())
         use = np.array([name not in self.no_vote for name in names])
+        if not use.any():
+            raise LDLError(f"{self.name}: all label columns are in no_vote; leave out those that are labels")
         self.notes += unused(self.no_vote, names, "no_vote", self.name)
         if dropped := counts[:, ~use].sum():
             what = "votes" if counted else "shares"

@@ -201,6 +201,9 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
         known: list[Any] = []
         with suppress(LDLError):  # read_annotations reports it
             found = _vote_columns(table, options)
+            if dropped := matching_columns(table.header, options.get("drop", ()), str(file)):
+                kept = found.without(dropped)
+                columns |= {"label_columns": kept.labels, "rater_columns": kept.raters}
             known, images = found.all, [] if found.item is None else listed_names(table, found.item)
         if group is None:
             group = find_group(file, [name for name in table.header if name not in known], None)

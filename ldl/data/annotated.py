@@ -93,6 +93,11 @@ class Annotated(LDLDataModule):
         """Whether an option names a column of votes."""
         return any(bool(getattr(self, name)) for name in COLUMNS)
 
+    @property
+    def describes_labels(self) -> bool:
+        """Whether an option decides what votes mean, or which order labels have."""
+        return bool(self.label_order or self.no_vote) or self.label_type != "auto"
+
     def vote_columns(self, header: Iterable[Any], source: str) -> VoteColumns:
         """Return the columns of votes in a table with this header. Raises LDLError if no layout fits.
 
@@ -119,7 +124,8 @@ class Annotated(LDLDataModule):
         item = self.votes_item_column or (self.item_column if self.item_column in header else None)
         columns = find_columns(header, str(file), item_column=item, **self._column_options)
         others = [name for name in header if name not in columns.all]
-        return replace(columns, group=find_group(file, others, getattr(self, "group_key", None), needed=False))
+        group = find_group(file, others, getattr(self, "group_key", None), needed=False)
+        return replace(columns, group=group, split=next(iter(usual_columns(others, "split")), None))
 
     @property
     def _column_options(self) -> dict[str, Any]:
@@ -132,6 +138,7 @@ class Annotated(LDLDataModule):
         source: str,
         item: str | None = None,
         spell: Callable[[str], str] | None = None,
+        columns: VoteColumns | None = None,
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
@@ -142,6 +149,7 @@ class Annotated(LDLDataModule):
             item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
                 row is an instance.
             spell: Returns the spelling in ``keys`` of an item in the file ``votes``; None compares them as they are.
+            columns: Columns of votes in ``table``; None finds them.
 
         Raises:
             LDLError: Votes are wrong or do not join.
@@ -150,7 +158,7 @@ class Annotated(LDLDataModule):
         if (apart := self.votes_apart(Path(source))) is not None:
             votes, columns = self.find(str(self.votes)), apart
         else:
-            votes, columns = table.assign(), self.vote_columns(table.columns, source)
+            votes, columns = table.assign(), columns or self.vote_columns(table.columns, source)
             if item is None:
                 keys, item = np.arange(len(table)), ROW
                 votes[ROW] = keys

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from ldl.errors import LDLError
-from ldl.tables.entries import read_number, to_names, to_numbers
+from ldl.tables.entries import as_text, read_number, to_names, to_numbers
 from ldl.validation.archive import check_unpacked
 from ldl.validation.files import ABSENT, check_file, kind_of, visible
 
@@ -89,8 +89,11 @@ class Parquet:
 
     def groups(self, name: str, why: str = "") -> np.ndarray:
         """Return the entries of one column as text, (N,). Raises LDLError, with ``why``, if one is missing."""
-        what = f"column {name!r}, {why}, in the entry" if why else f"the group, column {name!r},"
-        return to_names(self.frame([name])[name].to_numpy(object), f"{self.path}: {what}")
+        entries = self.frame([name])[name].to_numpy(object)
+        if why and (missing := np.array([not as_text(entry) for entry in entries], bool)).any():
+            row = int(missing.argmax())
+            raise LDLError(f"{self.path}: row {row}, column {name!r} is {str(entries[row])[:80]!r}, {why}")
+        return to_names(entries, f"{self.path}: the group, column {name!r},")
 
     def numbers(self, names: Sequence[str], missing: bool = False) -> np.ndarray:
         """Return columns as a (rows, columns) float64 matrix, with NaN for null. Raises LDLError."""

@@ -186,3 +186,22 @@ def test_a_header_within_a_file_is_no_vote(tmp_path: Path) -> None:
     assert read_annotations(votes, rater_columns=["A", "B"]).counts.tolist() == [[1, 1], [1, 1]]
     named = pd.DataFrame({"item": ["Item", "b"], "rater": ["w", "w"], "label": ["x", "y"]})  # an item of this name
     assert read_annotations(named).items.tolist() == ["Item", "b"]
+
+
+def test_an_answer_is_a_label_or_no_vote() -> None:
+    long = pd.DataFrame({"item": ["x", "y"], "label": [1, 9]})
+    counts = pd.DataFrame({"label:1": [2, 1], "label:9": [0, 1]})
+    for table in (long, counts):
+        with pytest.raises(LDLError, match="'9' is in the order of labels and in no_vote; leave it out of one"):
+            read_annotations(table, order=[1, 9], no_vote=9)
+    with pytest.raises(LDLError, match="all label columns are in no_vote"):
+        read_annotations(counts, no_vote=[1, 9])
+
+
+@pytest.mark.parametrize("votes", [["1", "1", "2"], "[1, 1, 2]", "1;1;2"], ids=repr)
+def test_all_votes_of_a_list_count(votes: Any) -> None:
+    lists = pd.DataFrame({"item": ["x", "y"], "label": [votes, "2"]})
+    with pytest.raises(LDLError, match="1 votes hold several labels"):
+        read_annotations(lists.assign(label=[[1, 1], "2"]))
+    found = read_annotations(lists, multiple="count")
+    assert found.counts.tolist() == [[2, 1], [0, 1]]

@@ -182,3 +182,14 @@ def test_options_of_the_run_are_those_of_the_audit(votes: Path, capsys: pytest.C
     assert said_of(capsys, votes, "--order", "1", "2", "3", "--no_vote", "skip") == said_of(
         capsys, votes, "--label_order", "1", "2", "3", "--no_vote", "skip"
     )
+
+
+def test_dropped_raters_and_labels_have_no_votes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.csv").write_text("item,r1,r2,r3\nx,a,b,b\ny,a,a,b\n")
+    (tmp_path / "c.csv").write_text("item,label:a,label:b,label:c\nx,1,2,4\ny,3,3,4\n")
+    assert "2 items, 2 nominal labels, 2 votes an item, 2 raters\n" in said_of(
+        capsys, tmp_path / "m.csv", "--rater_columns", "r?", "--drop", "r1"
+    )
+    assert "2 items, 2 nominal labels, 3 to 6 votes an item\n" in said_of(
+        capsys, tmp_path / "c.csv", "--drop", "label:c"
+    )

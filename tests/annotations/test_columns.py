@@ -95,3 +95,17 @@ def test_unclear_columns_are_named() -> None:
     )
     assert not read_annotations(table, item_column="image_id").notes
     assert len(read_annotations(table, item_column="id")) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "unused"),
+    [
+        ({"rater_columns": "r?", "votes_column": "n"}, "matrix layout, which has no use for votes_column 'n'"),
+        ({"vote_column": "r1", "votes_column": "n"}, "long layout, which has no use for votes_column 'n'"),
+        ({"label_columns": "r?", "rater_column": "n"}, "counts layout, which has no use for rater_column 'n'"),
+        ({"label_columns": "r?", "vote_column": "n"}, "counts layout, which has no use for vote_column 'n'"),
+    ],
+)
+def test_columns_of_another_layout_are_refused(options: dict[str, Any], unused: str) -> None:
+    with pytest.raises(LDLError, match=unused):
+        find_columns(["item", "r1", "r2", "n"], "t.csv", **options)

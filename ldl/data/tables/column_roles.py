@@ -9,6 +9,7 @@ from pathlib import Path
 from ldl.annotations.columns import VoteColumns, matching_columns
 from ldl.data.names import find_group, find_split
 from ldl.errors import LDLError, some
+from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet
 from ldl.tables.roles import Role, usual_columns
 
@@ -93,7 +94,7 @@ def find_roles(
         target: Columns of the distribution, the value or the votes.
         votes: All columns of votes in the table, or None.
         group_key: Column of the groups, or None for the only usual name.
-        needed: Whether a given ``group_key`` must be in the table.
+        needed: Whether a given ``group_key`` or split must be in the table; the group may also be in a file of votes.
 
     Raises:
         LDLError: A given column is absent, several columns have the usual name of a role, or votes in another file
@@ -106,7 +107,7 @@ def find_roles(
     free = [name for name in header if name not in {*target, *of_votes, *selection.explicit}]
     item = _find_item(table, selection, votes, [name for name in free if name != group_key])
     free = [name for name in free if name != item]
-    group = find_group(path, header if group_key else free, group_key, needed)
+    group = find_group(path, header if group_key else free, group_key, needed and selection.apart is None)
     free = [name for name in free if name not in (group, *drop)]
     split = None
     if selection.splits:
@@ -118,6 +119,8 @@ def find_roles(
     roles: tuple[Role, ...] = ("item", "group", "split")
     named = {name for role in roles for name in usual_columns([name for name in free if name in rest], role)}
     named |= {name for name in (*(votes.beside if votes else ()), *(selection.apart or ())) if name not in taken}
+    # Distributions beside votes in another file.
+    named |= {name for name in rest if name.startswith(LABEL_PREFIX)}
     left_out = [name for name in header if name in named]
     return ColumnRoles([name for name in rest if name not in named], item, group, split, left_out)
 
@@ -141,7 +144,8 @@ def _find_item(
             )
         return usual[0]
     columns = {name: table.texts([name])[name] for name in usual}
-    full = [name for name, column in columns.items() if column.notna().all() and (column != "").all()]
+    columns = {name: column[column.fillna("") != ""] for name, column in columns.items()}
+    full = [name for name, column in columns.items() if len(column) == len(table)]
     # Rows of one item must stay together, so a repeated item counts more than a number of the row.
-    repeated = [name for name in full if not columns[name].is_unique]
+    repeated = [name for name, column in columns.items() if not column.is_unique]
     return next(iter([*repeated, *full]), None)

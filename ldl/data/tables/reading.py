@@ -36,6 +36,7 @@ from ldl.tables.roles import usual_columns
 
 OF_VALUES = "; one value a row is for TabularValues, with --data.value_key COLUMN"
 OF_VOTES = "; for votes, name columns with data.label_columns, data.rater_columns, or data.vote_column"
+NAMELESS = "which names no item; fill it in, or name another column with data.item_column"
 Keys = dict[str, str | None]
 """Names in a file by the options that set them; None for an absent part."""
 
@@ -60,6 +61,7 @@ class Table:
         sets: (N,) set of every row in a published split, ``train``, ``val`` or ``test``, or None.
         left_out: Columns that are no features because of their role or their name.
         votes: The columns of votes in ``target``; None if labels are no votes, or stand in another file.
+        apart: The columns of votes in another file, or None.
     """
 
     features: Any
@@ -72,6 +74,7 @@ class Table:
     sets: np.ndarray | None = None
     left_out: Sequence[str] = ()
     votes: VoteColumns | None = None
+    apart: VoteColumns | None = None
 
     @property
     def row_names(self) -> list[str] | None:
@@ -176,13 +179,13 @@ class TableReader:
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
         chosen = self.selection or Selection()
-        if chosen.find_apart is not None and (apart := chosen.find_apart(table.path)) is not None:
-            chosen = replace(chosen, apart=apart.all)
+        apart = None if chosen.find_apart is None else chosen.find_apart(table.path)
+        if apart is not None:
+            # The group may stand in both files.
+            chosen = replace(chosen, apart=[name for name in apart.all if name != apart.group])
         votes = self._find_votes(table, chosen)
         target = self._target_columns(table, chosen, votes)
-        # The group may stand in the file of votes.
-        needed = self.groups_needed and chosen.apart is None
-        roles = find_roles(table, chosen, target, votes, self.group_key, needed)
+        roles = find_roles(table, chosen, target, votes, self.group_key, self.groups_needed)
         self._check_parts(table, chosen, target, roles.features)
         features = self._features(table, roles.features)
         found: Any
@@ -192,12 +195,12 @@ class TableReader:
             found = self.storage.read(table, target) if isinstance(table, Parquet) else table.numbers(target)
         keys: Keys = {"value_key": target[0]} if self.values else {}
         names = None if self.values or votes or chosen.apart is not None else [_label_name(name) for name in target]
-        items = None if roles.item is None else table.groups(roles.item, "which names no item; give every row one")
+        items = None if roles.item is None else table.groups(roles.item, NAMELESS)
         groups = table.groups(roles.group) if roles.group else None
         sets = split_sets(table.path, roles.split, table.texts([roles.split])[roles.split]) if roles.split else None
         keys |= {"group_key": roles.group, "split_column": roles.split}
         keys |= {} if items is None else {"item_column": roles.item}
-        read = Table(features, found, groups, names, roles.features, keys, items, sets, roles.left_out, votes)
+        read = Table(features, found, groups, names, roles.features, keys, items, sets, roles.left_out, votes, apart)
         if votes is not None and votes.layout == "long" and items is not None:
             read = self._one_row_an_item(read, str(table.path))
         elif items is not None and groups is None and len(np.unique(items)) < len(items):
@@ -229,7 +232,7 @@ class TableReader:
         long = not named and usual_columns(header, "item") and usual_columns(header, "vote")
         if chosen.annotated or long or self._has_counts(table, named):
             columns = chosen.votes(table.header if chosen.annotated else header, str(table.path))
-            return replace(columns, labels=tuple(name for name in columns.labels if name not in drop))
+            return columns.without(drop)
         return None
 
     def _target_columns(self, table: CsvTable | Parquet, chosen: Selection, votes: VoteColumns | None) -> list[str]:
@@ -284,7 +287,7 @@ class TableReader:
             return False
         if isinstance(table, Parquet) and not self.storage.fits((len(table), len(names))):
             return False
-        counts = table.numbers(names)
+        counts = np.nan_to_num(table.numbers(names, missing=True))  # an empty field is no vote
         return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
 
     def _typed(self, table: CsvTable | Parquet, names: list[str]) -> Any:
@@ -292,7 +295,8 @@ class TableReader:
         hint = "; correct it, or name a column of categories with --data.category_columns"
         if not self.missing:
             hint = "; for gaps, pass --data.missing fill, or keep for a head that takes them"
-        codes = matching_columns(names, (self.selection or Selection()).categories, str(table.path))
+        codes = matching_columns(table.header, (self.selection or Selection()).categories, str(table.path))
+        codes = [name for name in codes if name in names]
         numbers = [name for name in names if name not in codes]
         frame = table.frame(numbers) if isinstance(table, Parquet) else table.columns(numbers, hint, self.missing)
         frame = frame.join(table.texts(codes).astype("category"))[names] if codes else frame

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from ldl.annotations import Annotations
+from ldl.annotations.votes import spellings
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
-from ldl.data.names import label_places
+from ldl.data.names import label_places, matching
 from ldl.data.storage import Column, LazyColumn, RowFile
 from ldl.data.tables.checks import divided
 from ldl.data.tables.column_roles import Selection
@@ -50,7 +51,7 @@ class TabularLDL(Annotated, GroupedRows):
             ``group_exclusive`` if groups are known, else ``random_kfold``.
         label_names: Names of the labels; None takes the file's, or their numbers. Named columns are put in this order.
         label_values: Rising values of the labels, which make them ordinal and add MAE and similar metrics. They match
-            the names of the columns, or ``label_names`` one by one.
+            the names of the columns, or ``label_names`` or ``label_order`` one by one.
         label_unit: Unit of ``label_values``.
     """
 
@@ -87,7 +88,7 @@ class TabularLDL(Annotated, GroupedRows):
             super().selection,
             item=self.item_column,
             votes=self.vote_columns,
-            annotated=self.describes_votes or self.votes is not None,
+            annotated=self.describes_votes or self.describes_labels or self.votes is not None,
             find_apart=self.votes_apart,
         )
 
@@ -96,7 +97,7 @@ class TabularLDL(Annotated, GroupedRows):
         votes = table.votes
         item = votes.item if votes is not None and votes.layout == "long" and table.items is not None else None
         keys: Any = [] if table.items is None else table.items
-        found, rows = self.annotate(table.target, keys, str(self.file), item)
+        found, rows = self.annotate(table.target, keys, str(self.file), item, columns=votes)
         self._check_sums(found, rows)
         if len(rows) < len(table.features):
             if isinstance(table.features, RowFile):
@@ -105,13 +106,16 @@ class TabularLDL(Annotated, GroupedRows):
                     "remove them, or read it into memory with a larger --data.in_memory"
                 )
             table = table.take(rows)
-        groups = table.groups if table.groups is not None else found.groups
+        table = self._with_groups(table, found)
+        groups = table.groups
         if groups is None and self.group_key is not None and self.groups_needed:
             raise LDLError(
                 f"neither {self.file} nor {self.votes} has a column {self.group_key!r}; correct data.group_key"
             )
-        table = self._without_labels(table, found.labels, found.shares)
-        self.note(table, f"votes ({found})")
+        table = self._without_labels(table, found.labels, found.shares, found.votes if found.counted else None)
+        unused = None if table.apart is None or table.sets is not None else table.apart.split
+        beside = "" if unused is None else f", not {unused!r} of {self.votes}: the table of features names the split"
+        self.note(table, f"votes ({found}){beside}")
         labels, places = replace(found.labels, unit=self.label_unit), list(range(len(found.labels)))
         if self.label_names is not None or self.label_values is not None:
             labels, places = self._label_space([str(name) for name in found.labels.names], len(found.labels))
@@ -121,11 +125,26 @@ class TabularLDL(Annotated, GroupedRows):
         groups = self._choose_groups(table, groups)
         return Loaded(labels, columns, groups=groups, names=table.row_names).arranged(labels, places)
 
-    def _without_labels(self, table: Table, labels: LabelSpace, target: Any) -> Table:
+    def _with_groups(self, table: Table, found: Annotations) -> Table:
+        """Return a table with the groups of its file of votes. Raises LDLError if both files name others."""
+        if table.apart is None or found.groups is None:
+            return table
+        name = str(table.apart.group)
+        if table.groups is None:
+            return replace(table, groups=found.groups, keys={**table.keys, "group_key": name})
+        differs = np.flatnonzero(spellings(table.groups) != spellings(found.groups))
+        if name == table.keys["group_key"] and len(differs):
+            raise LDLError(
+                f"{self.file} and {self.votes} name different groups in column {name!r} for {len(differs)} items, the "
+                f"first is {found.items[differs[0]]!r}; correct one, or rename the column"
+            )
+        return table
+
+    def _without_labels(self, table: Table, labels: LabelSpace, target: Any, votes: np.ndarray | None = None) -> Table:
         """Return a table without the columns that repeat its labels, unless an option names them."""
         if table.columns is None or isinstance(table.features, RowFile) or isinstance(target, RowFile):
             return table
-        copies = label_copies(table.features, table.columns, labels, target, self.selection.explicit)
+        copies = label_copies(table.features, table.columns, labels, target, self.selection.explicit, votes)
         kept = [place for place, name in enumerate(table.columns) if name not in copies]
         if not copies or not kept:
             return table
@@ -157,6 +176,8 @@ class TabularLDL(Annotated, GroupedRows):
         named = None if self.label_names is None else LabelSpace.nominal(self.label_names)
         if self.label_values is not None:
             labels = LabelSpace.ordinal(self.label_values, self.label_unit)
+            if self.label_order and names is not None and matching(names, labels) is None:
+                named = LabelSpace.nominal(names)  # in the given order, so that they have values one by one
         elif named is None and names is None and known is not None and len(known) == count:
             labels = known
         else:

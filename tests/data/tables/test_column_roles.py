@@ -216,3 +216,124 @@ def test_each_row_is_an_item_if_nothing_else_names_one(tmp_path: Path) -> None:
     assert np.array_equal(shares_of(data).argmax(1), VOTES[:, 0] - 1)
     with pytest.raises(LDLError, match="has no item_column"):
         opened(tmp_path / "t.csv", table.assign(worker="w"), vote_column="kind")
+
+
+@pytest.mark.parametrize("layout", ["long", "matrix"])
+def test_the_group_may_stand_in_the_file_of_votes_or_in_both(layout: str, tmp_path: Path) -> None:
+    patients, path = np.arange(ROWS) // 4, str(tmp_path / "v.csv")
+    votes = LONG if layout == "long" else MATRIX.assign(item=ITEMS)
+    votes.merge(pd.DataFrame({"item": ITEMS, "patient": patients}), on="item").to_csv(path, index=False)
+    options = {"votes": path} if layout == "long" else {"votes": path, "rater_columns": "vote_*"}
+    table = FEATURES.assign(item=ITEMS)
+    for given in ({}, {"group_key": "patient"}):
+        data = opened(tmp_path / "t.csv", table, **options, **given)
+        assert len(data.group_names) == 10 and "group 'patient'" in data.taken and data.group_key == "patient"
+    both = opened(tmp_path / "t.csv", table.assign(patient=patients.astype(float)), **options)
+    assert both.feature_names == ["a", "b"] and len(both.group_names) == 10
+    own = opened(tmp_path / "t.csv", table.assign(subject=np.arange(ROWS) // 2), **options)
+    assert len(own.group_names) == 20 and "group 'subject'" in own.taken
+    with pytest.raises(LDLError, match=r"name different groups in column 'patient' for 40 items, the first is 'n0'"):
+        opened(tmp_path / "t.csv", table.assign(patient=patients + 1), **options)
+
+
+def test_a_split_in_the_file_of_votes_is_not_lost_in_silence(tmp_path: Path) -> None:
+    LONG.merge(pd.DataFrame({"item": ITEMS, "split": SETS}), on="item").to_csv(tmp_path / "v.csv", index=False)
+    options, table = {"votes": str(tmp_path / "v.csv")}, FEATURES.assign(item=ITEMS)
+    assert f"not 'split' of {options['votes']}" in opened(tmp_path / "t.csv", table, **options).taken
+    with pytest.raises(LDLError, match="no key 'split'.*--data.split_column"):
+        opened(tmp_path / "t.csv", table, split_column="split", **options)
+    named = opened(tmp_path / "t.csv", table.assign(split=SETS), **options)
+    assert named.protocol == "published" and "not 'split'" not in named.taken
+
+
+@pytest.mark.parametrize("raters", ["vote_*", ["vote_ann", "vote_bob", "vote_cat"]])
+def test_a_dropped_rater_has_no_votes(raters: Any, tmp_path: Path) -> None:
+    data = opened(tmp_path / "t.csv", FEATURES.join(MATRIX), rater_columns=raters, drop="vote_ann")
+    assert data.feature_names == ["a", "b"] and data.annotations.votes.tolist() == [2.0] * ROWS
+    counted = [(label == VOTES[:, 1:]).sum(1) for label in (1, 2, 3)]
+    assert np.allclose(shares_of(data), np.stack(counted, 1) / 2)
+
+
+def test_a_vote_that_is_named_as_a_category_is_none(tmp_path: Path) -> None:
+    data = opened(tmp_path / "t.csv", FEATURES.join(MATRIX), rater_columns="vote_*", category_columns=["vote_ann"])
+    assert data.feature_names == ["a", "b"]
+
+
+def test_ordered_labels_have_values_one_by_one(tmp_path: Path) -> None:
+    words = np.array(["low", "mid", "top"])
+    table = FEATURES.join(MATRIX.replace(dict(zip((1, 2, 3), words))))
+    options = {"rater_columns": "vote_*", "label_values": [1, 2, 10]}
+    data = opened(tmp_path / "t.csv", table, label_order=list(words), **options)
+    assert data.labels.axes == ((1.0, 2.0, 10.0),) and np.allclose(shares_of(data), COUNTS / 3)
+    with pytest.raises(LDLError, match="columns are 'low', 'mid', 'top', but the labels are '1', '2', '10'"):
+        opened(tmp_path / "t.csv", table, **options)
+    options["label_values"] = [1, 2, 3]
+    for order in (["1", "2", "3"], ["3", "2", "1"]):
+        data = opened(tmp_path / "t.csv", FEATURES.join(MATRIX), label_order=order, **options)
+        assert data.labels.axes == ((1.0, 2.0, 3.0),) and np.allclose(shares_of(data), COUNTS / 3)
+
+
+@pytest.mark.parametrize("label_type", ["nominal", "ordinal"])
+def test_summaries_of_votes_are_no_features(label_type: str, tmp_path: Path) -> None:
+    most = COUNTS.to_numpy().argmax(1)
+    table = FEATURES.assign(majority=most + 1, code=most, one_rater=VOTES[:, 1], number=RNG.integers(1, 4, ROWS))
+    copies = ["majority", "code"]
+    if label_type == "ordinal":
+        copies += ["middle", "std", "sd"]
+        table = table.assign(
+            middle=np.median(VOTES, 1),
+            std=VOTES.std(1).round(2),
+            sd=VOTES.std(1, ddof=1).round(2),
+            off=VOTES.std(1) + 0.1,
+        )
+    options = {"rater_columns": "vote_*", "label_type": label_type}
+    data = opened(tmp_path / "t.csv", table.join(MATRIX), **options)
+    assert data.feature_names == [name for name in table if name not in copies]
+    assert f"no features are {', '.join(map(repr, copies))} (data.feature_columns decides)" in data.taken
+    kept = opened(tmp_path / "t.csv", table.join(MATRIX), feature_columns=["a", "majority"], **options)
+    assert kept.feature_names == ["a", "majority"]
+
+
+def test_deviations_of_unequal_numbers_of_votes_are_no_features(tmp_path: Path) -> None:
+    votes = MATRIX.mask(RNG.random((ROWS, 3)) < 0.4).fillna({"vote_ann": 2})
+    table = FEATURES.assign(sd=votes.std(axis=1)).join(votes)
+    assert table["sd"].isna().any()
+    data = opened(tmp_path / "t.csv", table, rater_columns="vote_*", missing="keep")
+    assert data.feature_names == ["a", "b"] and "'sd'" in data.taken
+
+
+def test_distributions_beside_votes_in_another_file_are_no_features(tmp_path: Path) -> None:
+    LONG.to_csv(tmp_path / "v.csv", index=False)
+    data = opened(
+        tmp_path / "t.csv", FEATURES.join(COUNTS / 3).assign(item=ITEMS), votes=str(tmp_path / "v.csv"), drop="label:1"
+    )
+    assert data.feature_names == ["a", "b"] and "no features are 'label:2', 'label:3'" in data.taken
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_empty_counts_are_no_votes(suffix: str, tmp_path: Path) -> None:
+    table = FEATURES.join(COUNTS.astype(float).mask(COUNTS == 0))
+    assert np.allclose(shares_of(opened(tmp_path / f"t{suffix}", table)), COUNTS / 3)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_item_that_repeats_is_named_in_every_row(suffix: str, tmp_path: Path) -> None:
+    items = [None, *(f"n{row // 2}" for row in range(ROWS - 1))]
+    with pytest.raises(LDLError, match=r"column 'item' is '(nan)?', which names no item; fill it in, or name another"):
+        opened(tmp_path / f"t{suffix}", FEATURES.assign(item=items).join(COUNTS))
+    numbered = FEATURES.assign(item=[None, *(f"n{row}" for row in range(ROWS - 1))]).join(COUNTS)
+    assert opened(tmp_path / f"t{suffix}", numbered).names is None
+
+
+def test_options_of_labels_are_followed_beside_distributions(tmp_path: Path) -> None:
+    table = FEATURES.join(COUNTS / 3)
+    assert opened(tmp_path / "t.csv", table).labels.kind == "nominal"
+    assert opened(tmp_path / "t.csv", table, label_type="ordinal").labels.axes == ((1.0, 2.0, 3.0),)
+    data = opened(tmp_path / "t.csv", table, label_order=["1", "2", "3", "4"])
+    assert data.labels.axes == ((1.0, 2.0, 3.0, 4.0),) and np.allclose(shares_of(data)[:, :3], COUNTS / 3)
+    left = COUNTS.to_numpy()[:, :2]
+    data = opened(tmp_path / "t.csv", table, no_vote=["3"])
+    assert np.allclose(shares_of(data), (left / left.sum(1).clip(1)[:, None])[left.sum(1) > 0])
+    np.savez(tmp_path / "t.npz", features=X, labels=COUNTS / 3)
+    with pytest.raises(LDLError, match="options of votes are for .csv and Parquet"):
+        TabularLDL(path=str(tmp_path / "t.npz"), label_order=["1", "2", "3"]).setup()

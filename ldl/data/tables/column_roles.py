@@ -118,7 +118,7 @@ def find_roles(
         rest = [name for name in chosen if name in rest]
     roles: tuple[Role, ...] = ("item", "group", "split")
     named = {name for role in roles for name in usual_columns([name for name in free if name in rest], role)}
-    named |= {name for name in (*(votes.beside if votes else ()), *(selection.apart or ())) if name not in taken}
+    named |= {name for name in (*((*votes.beside, votes.item) if votes else ()), *(selection.apart or ())) if name not in taken}
     # Distributions beside votes in another file.
     named |= {name for name in rest if name.startswith(LABEL_PREFIX)}
     left_out = [name for name in header if name in named]

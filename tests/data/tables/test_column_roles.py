@@ -343,3 +343,8 @@ def test_an_item_may_have_any_name_beside_one_row_a_vote(tmp_path: Path) -> None
     table = LONG.merge(FEATURES.assign(item=ITEMS), on="item").rename(columns={"item": "nodule"})
     data = opened(tmp_path / "t.csv", table, item_column="nodule")
     assert data.size == ROWS and data.feature_names == ["a", "b"]
+
+
+def test_an_absent_file_of_votes_is_named_with_its_option(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match=r"no file of votes at .*v\.csv; correct --data\.votes"):
+        opened(tmp_path / "t.csv", FEATURES.assign(item=ITEMS), votes=str(tmp_path / "v.csv"))

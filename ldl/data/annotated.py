@@ -246,7 +246,9 @@ class Annotated(LDLDataModule):
 
 
 def _header(file: Path) -> list[str]:
-    """Return the names of the columns of a file of votes. Raises LDLError if it has none."""
+    """Return the names of the columns of a file of votes. Raises LDLError if it is absent or has none."""
+    if not file.exists():
+        raise LDLError(f"no file of votes at {file}; correct --data.votes, or the data folder, --data.root or LDL_DATA")
     if (table := open_named(file)) is None:
         raise LDLError(
             f"{file}: unknown kind of file; save the votes as .csv with commas between fields, or as .parquet"

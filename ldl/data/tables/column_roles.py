@@ -104,7 +104,8 @@ def find_roles(
     drop = matching_columns(header, selection.drop, str(path))
     chosen = matching_columns(header, selection.features, str(path))
     of_votes = [*(votes.all if votes else ()), *(selection.apart or ())]
-    free = [name for name in header if name not in {*target, *of_votes, *selection.explicit}]
+    # Groups and sets may stand in the file of votes too.
+    free = [name for name in header if name not in {*target, *(votes.all if votes else ()), *selection.explicit}]
     item = _find_item(table, selection, votes, [name for name in free if name != group_key])
     free = [name for name in free if name != item]
     group = find_group(path, header if group_key else free, group_key, needed and selection.apart is None)

@@ -45,8 +45,10 @@ def label_copies(
     frame = features if isinstance(features, pd.DataFrame) else pd.DataFrame(features, columns=list(columns))
     names, values = set(map(str, labels.names)), labels.axes[0] if labels.kind == "ordinal" else ()
     numbers = {*values, *range(len(labels)), *map(as_number, names)}
-    codings = [values, range(len(labels)), [as_number(str(name)) for name in labels.names]]
-    codings = [np.array(codes, float) for codes in codings if len(codes) and None not in codes]
+    numerals = [as_number(str(name)) for name in labels.names]
+    codings = [
+        np.array(codes, float) for codes in (values, range(len(labels)), numerals) if len(codes) and None not in codes
+    ]
     summaries = _summaries(np.array(values), target, votes) if values else []
     copies = []
     for name, column in frame.items():

@@ -40,7 +40,7 @@ class LIDC(TabularLDL):
     feature_columns = label_columns = rater_columns = label_order = ()
     votes = votes_column = votes_item_column = split_column = None
     feature_key = target_key = label_names = label_values = None
-    label_unit, label_type, no_vote = "", "auto", ()
+    label_unit, label_type, no_vote = "", "ordinal", ()
     duplicates, multiple, unknown_items = "error", "error", "error"
     normalize = download = False
     in_memory = 256.0

@@ -181,8 +181,7 @@ class TableReader:
         chosen = self.selection or Selection()
         apart = None if chosen.find_apart is None else chosen.find_apart(table.path)
         if apart is not None:
-            # The group may stand in both files.
-            chosen = replace(chosen, apart=[name for name in apart.all if name != apart.group])
+            chosen = replace(chosen, apart=apart.all)
         votes = self._find_votes(table, chosen)
         target = self._target_columns(table, chosen, votes)
         roles = find_roles(table, chosen, target, votes, self.group_key, self.groups_needed)
@@ -229,7 +228,7 @@ class TableReader:
         drop = matching_columns(table.header, chosen.drop, str(table.path))
         header = [name for name in table.header if name not in drop]
         named = label_columns(table.path, header)
-        long = not named and usual_columns(header, "item") and usual_columns(header, "vote")
+        long = not named and (chosen.item or usual_columns(header, "item")) and usual_columns(header, "vote")
         if chosen.annotated or long or self._has_counts(table, named):
             columns = chosen.votes(table.header if chosen.annotated else header, str(table.path))
             return columns.without(drop)

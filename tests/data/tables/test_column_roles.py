@@ -337,3 +337,21 @@ def test_options_of_labels_are_followed_beside_distributions(tmp_path: Path) -> 
     np.savez(tmp_path / "t.npz", features=X, labels=COUNTS / 3)
     with pytest.raises(LDLError, match="options of votes are for .csv and Parquet"):
         TabularLDL(path=str(tmp_path / "t.npz"), label_order=["1", "2", "3"]).setup()
+
+
+def test_a_group_may_be_named_like_the_rater_in_the_file_of_votes(tmp_path: Path) -> None:
+    LONG.rename(columns={"rater": "user"}).to_csv(tmp_path / "v.csv", index=False)
+    table = FEATURES.assign(item=ITEMS, user=np.arange(ROWS) // 4)
+    data = opened(tmp_path / "t.csv", table, votes=str(tmp_path / "v.csv"))
+    assert data.feature_names == ["a", "b"] and data.leak == 0 and len(data.group_names) == ROWS // 4
+
+
+def test_an_item_may_have_any_name_beside_one_row_a_vote(tmp_path: Path) -> None:
+    table = LONG.merge(FEATURES.assign(item=ITEMS), on="item").rename(columns={"item": "nodule"})
+    data = opened(tmp_path / "t.csv", table, item_column="nodule")
+    assert data.size == ROWS and data.feature_names == ["a", "b"]
+
+
+def test_an_absent_file_of_votes_is_named_with_its_option(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match=r"no file of votes at .*v\.csv; correct --data\.votes"):
+        opened(tmp_path / "t.csv", FEATURES.assign(item=ITEMS), votes=str(tmp_path / "v.csv"))

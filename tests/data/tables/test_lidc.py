@@ -41,3 +41,8 @@ def test_the_real_files(ldl_data: Path) -> None:
     data = _opened(ldl_data, weighting="dirichlet")
     assert data.size == 2673 and data.columns["votes"].sum() == 6859 and len(set(data.groups.tolist())) == 875
     assert data.prior.concentration == pytest.approx(3.9, abs=0.3)
+
+
+def test_no_line_names_an_option_that_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _opened(lidc(tmp_path), folds=3)
+    assert "label_type" not in capsys.readouterr().out

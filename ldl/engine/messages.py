@@ -105,12 +105,12 @@ def one_line(message: str, options: Iterable[str]) -> str:
         name = match[1] or match[2]
         unknown = no_class(key, name) if match[1] and key in BASES else f"{key}: there is no class {name!r}"
         return f"{unknown}{_left_out()}; correct its name or import path"
-    if match := re.search(r"Literal\[(.*?)\]+\. Got value: (.*)", message):
-        return f"{key} is {match[2]!r}, but must be one of {match[1]}"
     if match := re.search(r"is abstract\n(?:.*\n)*?.*NestedArg\(key='([^']+)'", message):
         example = " TabularLDL; ldl data lists all" if key == "data" else " CLASS"
         return f"--{key}.{match[1]} is given, but no {key} to have it; name its class too, as in --{key}{example}"
     value = re.search(r"(?:Got|Given) value: (.*?)(?:\. Got value: .*)?$", inner, re.MULTILINE)
+    if value and (match := re.search(r"Literal\[(.*?)\]", inner)):
+        return f"{key} is {value[1]!r}, but must be one of {match[1]}{' or null' if kinds else ''}"
     if match := re.search(r"Not of type \w+: (.*)", inner):
         return f"{key}{f' is {value[1]!r}' if value else ''}: {match[1]}"
     if value and kinds and "Namespace(" not in value[1]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
 from typing import Any, Literal
 
 import pytorch_lightning as pl
@@ -250,7 +249,7 @@ def _with_one_config(given: Sequence[Given]) -> list[str]:
         content = merge(content, {"trainer": {"logger": [{"class_path": USUAL_LOGGERS}]}})
     for key in BASES:
         content, options = _with_class(key, content, options)
-        _check_form(key, reduce(lambda part, name: part.get(name) or {}, key.split("."), content))
+        _check_form(key, _part(content, key))
     words = [with_current_paths(word) for word in words_of(options)]
     return [f"--config={document(content)}", *words]
 
@@ -258,11 +257,17 @@ def _with_one_config(given: Sequence[Given]) -> list[str]:
 def _with_init_args(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a file with the options of a class below ``init_args``, also if it names no class."""
     for key in BASES:
-        *above, name = key.split(".")
-        part = reduce(lambda part, name: part.get(name) if isinstance(part, dict) else None, above, content)
-        inside = part.get(name) if isinstance(part, dict) else None
-        if part is not None and isinstance(inside, dict) and inside and not FORM & inside.keys():
-            part[name] = {"init_args": inside}
+        above, _, name = key.rpartition(".")
+        owner, inside = _part(content, above), _part(content, key)
+        if isinstance(inside, dict) and inside and not FORM & inside.keys():
+            owner[name] = {"init_args": inside}
+    return content
+
+
+def _part(content: Any, key: str) -> Any:
+    """Return the part of a configuration with a dotted name, or all of it for no name; None if there is none."""
+    for name in key.split(".") if key else ():
+        content = content.get(name) if isinstance(content, dict) else None
     return content
 
 

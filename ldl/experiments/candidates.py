@@ -24,6 +24,7 @@ from ldl.engine.values import read_value
 from ldl.errors import LDLError
 from ldl.experiments.crossval import Parse
 from ldl.experiments.identity import (
+    LIMITS,
     check_one_process,
     content_digest,
     data_text,
@@ -258,6 +259,10 @@ class RunCandidate(Candidate):
         run = self._run(setting)
         return run.cli.dump(run.config, self.open(setting, 0).chosen)
 
+    def value(self, setting: Setting, name: str) -> Any:
+        """Return the value of an option in a setting."""
+        return self._run(setting).config.get(name)
+
     def open(self, setting: Setting, fold: int) -> LDLDataModule:
         """Return the data module of a setting, which other candidates share: copy it before training."""
         run = self._run(setting)
@@ -334,6 +339,11 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {made[0].name}; "
                     "give all candidates the same options of rows and folds"
                 )
+            limit = next(
+                (n for n in LIMITS if candidate.value(setting, n) != made[0].value(made[0].settings[0], n)), None
+            )
+            if limit is not None:
+                raise LDLError(f"candidate {candidate.name}: {limit} leaves instances out; give it on the command line")
     return made
 
 

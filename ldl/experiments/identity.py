@@ -36,6 +36,12 @@ VERSIONED = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric
 VERSIONED |= sys.stdlib_module_names
 """Packages whose classes change only with their version."""
 
+LIMITS = (
+    *("trainer.limit_val_batches", "trainer.limit_test_batches", "trainer.overfit_batches", "trainer.fast_dev_run"),
+    *("trainer.limit_predict_batches", "trainer.barebones"),
+)
+"""Options of Lightning that leave instances out."""
+
 OTHER_WORKER = (
     "a worker has other data, weights or plugins, or another version of ldl, than the process that started it"
 )

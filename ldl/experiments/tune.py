@@ -39,6 +39,7 @@ from ldl.experiments.candidates import NO_FILES, check_from_scratch, have_same_t
 from ldl.experiments.compare import setting_text
 from ldl.experiments.crossval import FoldResult, Folds, Parse, configured_folds
 from ldl.experiments.identity import (
+    LIMITS,
     content_digest,
     data_text,
     deciding_options,
@@ -63,11 +64,6 @@ VALIDATED = ("distribution", "class", "value", "line")
 """Kinds of metrics that validation has: intervals and sets are calibrated after it."""
 DECIDING = ("path", "fold", "validation", "label")
 """Roles of options that decide what the settings of a search are measured on."""
-LIMITS = [
-    *("trainer.limit_val_batches", "trainer.limit_test_batches", "trainer.overfit_batches", "trainer.fast_dev_run"),
-    *("trainer.limit_predict_batches", "trainer.barebones"),
-]
-"""Options of Lightning that leave instances out."""
 FIXED = "settings are compared on the same instances and labels, so give it once, on the command line"
 
 

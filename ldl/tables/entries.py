@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -292,7 +292,9 @@ def _number(entry: Any, said: str) -> float:
 
 
 def _conversion_error(entry: Any) -> str:
-    """Return Python's reason, which scikit-learn's conformance tests expect."""
+    """Return Python's reason, which scikit-learn's conformance tests expect, and a fix."""
+    if isinstance(entry, timedelta):
+        return "; convert it with .dt.total_seconds()"
     try:
         float(entry)
     except TypeError as error:

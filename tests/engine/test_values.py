@@ -249,6 +249,11 @@ def test_a_value_of_another_type_in_a_file_is_one_line(content: str, message: st
     assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
+def test_choices_and_null_are_named() -> None:
+    with pytest.raises(LDLError, match="data.protocol is 'x', but must be one of 'published', .* 'shuffled' or null"):
+        LDLCLI([BASE[0], "--data=TabularLDL", "--data.path=a", "--data.protocol=x"])
+
+
 @pytest.mark.parametrize("options", ["{whole: 3, text: a}", "{init_args: {whole: 3, text: a}}"])
 def test_options_of_a_file_go_to_the_class_that_is_named_elsewhere(options: str) -> None:
     file = ["-c", f"data: {options}\n"]

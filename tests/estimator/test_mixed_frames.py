@@ -144,3 +144,8 @@ def test_a_period_is_the_date_of_its_start() -> None:
     assert np.array_equal(fitted.predict(months), LDLRegressor(SMALL).fit(starts, Y).predict(starts))
     assert np.array_equal(fitted.predict(months.astype({"day": object})), fitted.predict(starts))
     LDLRegressor(SMALL).fit(X, Y, groups=months["day"])
+
+
+def test_a_length_of_time_names_its_conversion() -> None:
+    with pytest.raises(LDLError, match="column 'age' is Timedelta '1 days 00:00:00' and such.*total_seconds"):
+        LDLRegressor(SMALL).fit(pd.DataFrame({"age": pd.to_timedelta(DAYS + 1 - DAYS, "D"), "x": DAYS}), Y)

@@ -217,6 +217,7 @@ def grid(**values: object) -> dict:
 ONE = {"a": "tabular/aaknn"}
 LDFL = {"a": {"run": {"model": {"head": "LDFL"}}}}
 OTHER_LABELS = {"a": {"run": "tabular/aaknn", "options": {"data.label_values": [1, 2, 4, 9]}}, "b": "tabular/maxent"}
+SHORT = {"a": {"run": "tabular/aaknn", "options": {"trainer.limit_test_batches": 1}}, "b": "tabular/maxent"}
 OTHER_FOLDS = {"a": {"run": "tabular/aaknn", "options": {"data.fold_seed": 1}}, "b": "tabular/maxent"}
 WRONG: dict[str, tuple[dict, list[str], list[str]]] = {
     "unknown head": (LDFL, [], ["candidate a: ", "'LDFL'", "did you mean 'LDLF'"]),
@@ -225,6 +226,7 @@ WRONG: dict[str, tuple[dict, list[str], list[str]]] = {
     "no list": (grid(neighbours=3), [], ["grid.model.head.neighbours is 3", "list"]),
     "no candidates": ({}, [], ["candidates is {}"]),
     "other folds": (OTHER_FOLDS, [], ["other targets or folds"]),
+    "other instances": (SHORT, [], ["candidate a: trainer.limit_test_batches leaves instances out"]),
     "other labels": (OTHER_LABELS, [], ["other targets or folds"]),
     "the best": (ONE, ["--select", "best"], ["leave --select best out"]),
     "another stage": (ONE, ["--stage", "crossval"], ["--stage is crossval"]),

@@ -102,21 +102,25 @@ def find_roles(
     path, header = table.path, table.header
     drop = matching_columns(header, selection.drop, str(path))
     chosen = matching_columns(header, selection.features, str(path))
-    of_votes = [*(votes.all if votes else ()), *(selection.apart or ())]
-    free = [name for name in header if name not in {*target, *of_votes, *selection.explicit}]
+    of_votes = {*(votes.all if votes else ()), *(selection.apart or ())}
+    others = {*target, *of_votes, *selection.explicit}
+    free = [name for name in header if name not in others]
     item = _find_item(table, selection, votes, [name for name in free if name != group_key])
     free = [name for name in free if name != item]
     group = find_group(path, header if group_key else free, group_key, needed)
-    free = [name for name in free if name not in (group, *drop)]
+    taken = {*drop, group}
+    free = [name for name in free if name not in taken]
     split = None
     if selection.splits:
         split = find_split(path, header if selection.split else free, selection.split, needed)
-    taken = {*target, *drop, item, group, split}
+    taken |= {*target, item, split}
     rest = [name for name in table.others() if name not in taken and name not in of_votes]
+    among = set(rest)
     if chosen:
-        rest = [name for name in chosen if name in rest]
+        rest = [name for name in chosen if name in among]
+        among = set(rest)
     roles: tuple[Role, ...] = ("item", "group", "split")
-    named = {name for role in roles for name in usual_columns([name for name in free if name in rest], role)}
+    named = {name for role in roles for name in usual_columns([name for name in free if name in among], role)}
     named |= {name for name in (*(votes.beside if votes else ()), *(selection.apart or ())) if name not in taken}
     left_out = [name for name in header if name in named]
     return ColumnRoles([name for name in rest if name not in named], item, group, split, left_out)

@@ -42,9 +42,10 @@ def label_copies(
         if name in named:
             continue
         if column.dtype.kind == "f":
-            entries = set(column.dropna().unique())
-            repeats = len(entries) > 1 and entries <= numbers and _is_of_votes(str(name))
-            repeats |= mean is not None and len(entries) > 1 and bool((np.abs(column - mean) <= ROUNDING).all())
+            repeats = mean is not None and bool((np.abs(column - mean) <= ROUNDING).all())
+            if repeats or _is_of_votes(str(name)):
+                entries = set(column.dropna().unique())
+                repeats = len(entries) > 1 and (repeats or entries <= numbers)
         else:
             texts = set(map(as_text, column.dropna().unique())) - {""}
             repeats = len(texts) > 1 and texts <= names

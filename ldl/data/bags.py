@@ -21,7 +21,7 @@ from ldl.options import option, options
 from ldl.protocols import Fold, leave_one_group_out, published_split, stratified_kfold, with_validation
 from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.tables.roles import Role, plain_name, usual_columns
-from ldl.validation.files import ABSENT, check_file
+from ldl.validation.files import ABSENT, check_file, kind_of
 
 BagProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "kfold"]
 NO_BAG = "no name of a bag; give every row one"
@@ -94,7 +94,11 @@ def read_bags(path: Path, chosen: BagColumns = BagColumns()) -> BagTable:
         LDLError: A missing or unreadable file or column, a field that is not a finite number, a label other than 0, 1
             or -1, a row without a bag, or a bag with different labels, groups or sets.
     """
-    table = read_csv(check_file(path, "data file", ABSENT), has_header=_names_columns)
+    if kind_of(check_file(path, "data file", ABSENT)) == ".parquet":
+        raise LDLError(
+            f"{path}: bags are read from .csv; write one, as by pandas.read_parquet(file).to_csv(file, index=False)"
+        )
+    table = read_csv(path, has_header=_names_columns)
     headed = _names_columns(table.header)
     label, bag = _label_and_bag(table.header) if headed else ("1", "2")
     if not len(table) or len(table.header) < 3:

@@ -46,6 +46,8 @@ def opening(path: Path, what: str = "image", fix: str = "correct its path") -> I
     known = [kind for kind in FORMATS if kind in Image.OPEN]
     try:
         picture = Image.open(path, formats=known)
+    except Image.DecompressionBombError as error:
+        raise LDLError(f"{path} is too large: {_reason(error)}; make it smaller") from error
     except Exception as error:  # Pillow's readers have no common exception
         # Pillow's own message repeats the path, or the address of a buffer.
         unknown = f"unknown or damaged format; {', '.join(known)} are read, so convert other formats"

@@ -186,6 +186,12 @@ def test_a_protocol_that_uses_no_split_takes_any_numbers_there(name: str, tmp_pa
     assert data.feature_names == ["x", "y"] and "protocol kfold does not use the split" in data.taken
 
 
+def test_a_table_in_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(LDLError, match=r"t\.parquet: bags are read from \.csv; write one, as by pandas"):
+        Bags(str(tmp_path / "t.parquet")).setup()
+
+
 def test_a_bag_and_its_group_have_one_spelling(tmp_path: Path) -> None:
     lines = [f"{bag % 2},{bag}{end},{bag},{bag // 2}{end}" for bag in range(8) for end in ("", ".0")]
     data = Bags(str(write(tmp_path / "t.csv", ["label,bag,x,patient", *lines])), folds=2)

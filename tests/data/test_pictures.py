@@ -176,6 +176,14 @@ def test_no_image_starts_a_program(name: str, tmp_path: Path, monkeypatch: pytes
         one_side([tmp_path / name])
 
 
+def test_an_image_of_too_many_pixels_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "scan.png"
+    Image.fromarray(RGB).save(path)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", RGB[:, :, 0].size // 2 - 1)
+    with pytest.raises(LDLError, match=r"scan\.png is too large: Image size \(54 pixels\).*; make it smaller$"):
+        read_picture(path)
+
+
 def test_images_are_opened_in_one_place() -> None:
     found = {
         file.name

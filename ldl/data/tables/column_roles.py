@@ -103,23 +103,28 @@ def find_roles(
     path, header = table.path, table.header
     drop = matching_columns(header, selection.drop, str(path))
     chosen = matching_columns(header, selection.features, str(path))
-    of_votes = [*(votes.all if votes else ()), *(selection.apart or ())]
+    of_votes = {*(votes.all if votes else ()), *(selection.apart or ())}
     # Groups and sets may stand in the file of votes too.
-    free = [name for name in header if name not in {*target, *(votes.all if votes else ()), *selection.explicit}]
+    others = {*target, *(votes.all if votes else ()), *selection.explicit}
+    free = [name for name in header if name not in others]
     item = _find_item(table, selection, votes, [name for name in free if name != group_key])
     free = [name for name in free if name != item]
     group = find_group(path, header if group_key else free, group_key, needed and selection.apart is None)
-    free = [name for name in free if name not in (group, *drop)]
+    taken = {*drop, group}
+    free = [name for name in free if name not in taken]
     split = None
     if selection.splits:
         split = find_split(path, header if selection.split else free, selection.split, needed)
-    taken = {*target, *drop, item, group, split}
+    taken |= {*target, item, split}
     rest = [name for name in table.others() if name not in taken and name not in of_votes]
+    among = set(rest)
     if chosen:
-        rest = [name for name in chosen if name in rest]
+        rest = [name for name in chosen if name in among]
+        among = set(rest)
     roles: tuple[Role, ...] = ("item", "group", "split")
-    named = {name for role in roles for name in usual_columns([name for name in free if name in rest], role)}
-    named |= {name for name in (*((*votes.beside, votes.item) if votes else ()), *(selection.apart or ())) if name not in taken}
+    named = {name for role in roles for name in usual_columns([name for name in free if name in among], role)}
+    spare = (*votes.beside, votes.item) if votes else ()
+    named |= {name for name in (*spare, *(selection.apart or ())) if name not in taken}
     # Distributions beside votes in another file.
     named |= {name for name in rest if name.startswith(LABEL_PREFIX)}
     left_out = [name for name in header if name in named]

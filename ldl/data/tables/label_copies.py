@@ -16,6 +16,8 @@ from ldl.tables.roles import USUAL, plain_name
 
 ROUNDING = 0.0051
 """Largest difference of a mean vote that is rounded to two decimals."""
+FIRST_ROWS = 32
+"""Rows that are compared first."""
 TIE = 1e-6
 """Largest difference of equal shares."""
 
@@ -55,18 +57,27 @@ def label_copies(
         if name in named:
             continue
         if column.dtype.kind == "f":
-            entries = set(column.dropna().unique())
-            repeats = len(entries) > 1 and entries <= numbers and _is_of_votes(str(name))
-            repeats |= len(entries) > 1 and (
-                any(_is_most_frequent(column.to_numpy(), codes, target) for codes in codings)
-                or any(np.allclose(column, summary, 0, ROUNDING, equal_nan=True) for summary in summaries)
-            )
+            entries = column.to_numpy()
+            first = slice(FIRST_ROWS)  # most columns differ there, and wide tables have many
+            repeats = _repeats(entries[first], codings, [each[first] for each in summaries], target[first])
+            repeats = repeats and _repeats(entries, codings, summaries, target)
+            if repeats or _is_of_votes(str(name)):
+                distinct = set(column.dropna().unique())
+                repeats = len(distinct) > 1 and (repeats or distinct <= numbers)
         else:
             texts = set(map(as_text, column.dropna().unique())) - {""}
             repeats = len(texts) > 1 and texts <= names
         if repeats:
             copies.append(str(name))
     return copies
+
+
+def _repeats(
+    column: np.ndarray, codings: Sequence[np.ndarray], summaries: Sequence[np.ndarray], target: np.ndarray
+) -> bool:
+    """Return whether a column (N,) is the most frequent label of each row, or a summary of its labels."""
+    near = (np.allclose(column, summary, 0, ROUNDING, equal_nan=True) for summary in summaries)
+    return any(near) or any(_is_most_frequent(column, codes, target) for codes in codings)
 
 
 def _is_of_votes(name: str) -> bool:

@@ -249,9 +249,9 @@ def table_of_raters(rows: list[dict[str, Any]]) -> str:
     header += ["vote NLL of compared items", "worth in raters (95%)", "by one Dirichlet"]
     about = []
     for of in dict.fromkeys(row["set"] for row in rows):
-        own = next(row["mixture"] for row in rows if row["set"] == of)
+        compared = next(row["mixture"] for row in rows if row["set"] == of)
         about.append(
-            f"{own['items']:,} items of {of} with more than {own['most']} votes, {in_words(own['components'])}."
+            f"{compared['items']:,} items of {of} with more than {compared['most']} votes, {in_words(compared['components'])}."
         )
     sets = "LIDC: malignancy, five ordinal labels, folds of whole patients. "
     if any(row["set"] == "CIFAR-10H" for row in rows):

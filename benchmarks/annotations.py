@@ -250,9 +250,8 @@ def table_of_raters(rows: list[dict[str, Any]]) -> str:
     about = []
     for of in dict.fromkeys(row["set"] for row in rows):
         compared = next(row["mixture"] for row in rows if row["set"] == of)
-        about.append(
-            f"{compared['items']:,} items of {of} with more than {compared['most']} votes, {in_words(compared['components'])}."
-        )
+        combiner = in_words(compared["components"])
+        about.append(f"{compared['items']:,} items of {of} with more than {compared['most']} votes, {combiner}.")
     sets = "LIDC: malignancy, five ordinal labels, folds of whole patients. "
     if any(row["set"] == "CIFAR-10H" for row in rows):
         sets += "CIFAR-10H: ten nominal labels, frozen mobilenetv2_100, random folds. "

@@ -69,6 +69,8 @@ class Deployed(nn.Module):
             self.learned = [name for name, value in scaling.items() if isinstance(value, Tensor)]
             for name in self.learned:
                 self.register_buffer(f"scaling_{name}", scaling[name])
+        # The exporter of ONNX would write the number itself as infinity, in float32.
+        self.register_buffer("largest", torch.tensor(LARGEST, dtype=torch.float64), persistent=False)
         self.takes_pictures = len(shape) == 3 and ("crop_size" in known or known.get("dtype") == "uint8")
         sizes = (-1, -1) if task.gives_maps else shape[1:]
         self.input_shape = (*sizes, shape[0]) if self.takes_pictures else shape
@@ -105,7 +107,7 @@ class Deployed(nn.Module):
         """Return whether each row or bag has features for which ``Predictor`` raises an error, (B,) bool."""
         if not prepared.is_floating_point():
             return (prepared != inputs).flatten(1).any(1)
-        known = (inputs.abs() <= LARGEST) & prepared.isfinite()
+        known = (inputs.double().abs() <= self.largest) & prepared.isfinite()
         absent = inputs.isnan().all(-1, keepdim=True)
         if self.head.takes_missing:
             known = known | inputs.isnan()

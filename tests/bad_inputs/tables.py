@@ -124,7 +124,7 @@ NPZ: dict[str, tuple[Write, str]] = {
     "fewer rows": (_npz(X[:-1]), "29 rows|30"),
     "NaN": (_npz(np.where(np.arange(120).reshape(30, 4) == 7, np.nan, X)), "a.npz|row 1, column 3|nan"),
     "fields": (_npz(np.zeros(30, dtype=[("a", "f4")])), "a.npz|shape (30,)"),
-    "claims 1e12 rows": (_zip(features=_claims((10**12, 4)), labels=_npy(D)), "memory"),
+    "claims 1e12 rows": (_zip(features=_claims((10**12, 4)), labels=_npy(D)), "features|claims numbers of shape"),
     "claims rows below 0": (_zip(features=_claims((-3, 4)), labels=_npy(D)), "a.npz"),
     "cut member": (_zip(features=_npy(X)[:200], labels=_npy(D)), "a.npz"),
     "no array in it": (_zip(features=b"abc", labels=_npy(D)), "a.npz"),

@@ -30,7 +30,7 @@ CONTENT: dict[str, tuple[str | bytes, str]] = {
     "a key twice": ("seed_everything: 1\nseed_everything: 2\n", "a.yaml|seed_everything"),
     "a tag that runs": ("model: !!python/object/apply:os.system [touch PWNED]\n", "a.yaml"),
     "an unknown tag": ("model: !x {}\n", "a.yaml"),
-    "an anchor within itself": ("model: &a [*a]\n", "model is"),
+    "an anchor within itself": ("model: &a [*a]\n", "line 1|contains itself"),
     "keys that are numbers": ("1: 2\n", "1"),
     "keys that are lists": ("? [a]\n: 2\n", "a.yaml"),
     "no model": ("model: null\n", "model"),

@@ -176,9 +176,9 @@ def test_failed_and_pruned_trials(tune: Tune, tmp_path: Path, monkeypatch: pytes
     space = {"model.optimizer.lr": {"values": [0.1, 0.01, 1e30]}}
     options = ["--trainer.max_epochs=2", *SOFTMAX]
     found = tune(space, *options, run="tabular/softmax", trials=3, sampler="grid")
-    by_rate = {row["model.optimizer.lr"]: row for row in rows(tmp_path / "run")}
-    assert [by_rate[rate]["state"] for rate in ("0.1", "0.01", "1e+30")] == ["complete", "pruned", "failed"]
-    assert by_rate["0.1"]["error"] == "" != by_rate["1e+30"]["error"]
+    by_rate = {float(row["model.optimizer.lr"]): row for row in rows(tmp_path / "run")}
+    assert [by_rate[rate]["state"] for rate in (0.1, 0.01, 1e30)] == ["complete", "pruned", "failed"]
+    assert by_rate[0.1]["error"] == "" != by_rate[1e30]["error"]
     assert (pytest.approx(found["folds"][0]["val_kl"]), 1) in reported
 
 

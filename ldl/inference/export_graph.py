@@ -48,6 +48,8 @@ class Deployed(nn.Module):
             or backbone has ``no_graph``.
     """
 
+    largest: Tensor
+
     def __init__(self, task: Task) -> None:
         super().__init__()
         if task.input_shape is None:

@@ -1,6 +1,6 @@
 """Train, test, predict or cross-validate: ``python train.py --help``."""
 
-from ldl.cli import main
+from ldl.command import main
 
 if __name__ == "__main__":
     main()

@@ -36,11 +36,12 @@ from benchmarks.common.script import launch, make_parser, show, write_block
 from ldl.backbones.frozen import cache_features
 from ldl.backbones.timm import Timm
 from ldl.collective import Collective
-from ldl.data import FGNET, FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL, UTKFace
+from ldl.data import FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL
 from ldl.data.tables.scaling import Scaling
-from ldl.experiments.jobs import Row, Store
+from ldl.faces import FGNET, UTKFace
 from ldl.head import FittedHead
 from ldl.heads import MaxEnt, Scaled, StructRF
+from ldl.jobs.jobs import Row, Store
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal, CrossConformal, predicted_set
 from ldl.methods.conformal.scores import line_intervals

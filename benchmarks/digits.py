@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common.script import launch, make_parser, show, write_block
 from ldl.errors import LDLError
-from ldl.experiments.statistics import spread
 from ldl.reports.files import markdown
+from ldl.search.statistics import spread
 
 TRAIN = Path(__file__).resolve().parents[1] / "train.py"
 RUNS = {

@@ -38,8 +38,8 @@ from benchmarks.common.items import (
 )
 from benchmarks.common.pages import details, index, overview
 from benchmarks.common.script import launch, make_parser, write_block
-from ldl.engine.output import silence
 from ldl.errors import LDLError
+from ldl.run.output import silence
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "papers"
 PAPERS = ("ldlf", "structrf", "boosting", "mslp", "dsna")

@@ -229,7 +229,7 @@ def milboost() -> Works:
     from sklearn.ensemble import AdaBoostClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    from ldl.heads import MILBoost
+    from ldl.bags import MILBoost
 
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2000, 1, 500)).astype(np.float32)
@@ -247,10 +247,9 @@ def milboost() -> Works:
 @case
 def structured_edges() -> Works:
     """Find the edges of one random image of 481 x 321 with 8 trees that are grown to few patches."""
-    from ldl.data import BSDS500
+    from ldl.edges import BSDS500, StructuredEdges
     from ldl.edges.structured.channels import PATCH
     from ldl.edges.structured.patches import make_scene
-    from ldl.heads import StructuredEdges
 
     rng = np.random.default_rng(0)
     data = BSDS500(crop=PATCH)
@@ -269,7 +268,7 @@ def structured_edges() -> Works:
 @case
 def default_run() -> Works:
     """Run ``train.py`` with the built-in digits for two epochs."""
-    from ldl.cli import main as train
+    from ldl.command import main as train
 
     def run() -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -20,9 +20,9 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common.script import write_block
-from ldl.cli import help as pages
-from ldl.cli.command import SUBCOMMANDS
-from ldl.engine.parser import RUN_OPTIONS
+from ldl.command import help as pages
+from ldl.command.console import SUBCOMMANDS
+from ldl.command.parser import RUN_OPTIONS
 from ldl.reports.files import markdown
 
 ROOT = Path(__file__).resolve().parents[1]

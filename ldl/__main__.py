@@ -1,6 +1,6 @@
 """``python -m ldl`` is the console command ``ldl``."""
 
-from ldl.cli.command import command
+from ldl.command.console import command
 
 if __name__ == "__main__":
     command()

@@ -18,8 +18,9 @@ from torch import nn
 
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
+from ldl.moved import current_path
 from ldl.plugins import discover
-from ldl.spec import current_path, differences, to_spec
+from ldl.spec import differences, to_spec
 from ldl.validation.archive import check_archive
 from ldl.validation.checkpoint import CALIBRATION_KEY, check_form, check_memory, check_weights
 from ldl.validation.files import check_file

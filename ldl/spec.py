@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from ldl.errors import LDLError
+from ldl.moved import current_path
 from ldl.options import options_of
 from ldl.validation.checkpoint import check_spec
 
@@ -32,51 +33,6 @@ def to_spec(component: object) -> dict[str, Any]:
             raise LDLError(f"{cls.__name__}.__init__ must store its argument {name!r} as self.{name}")
         arguments[name] = _plain(getattr(component, name), f"{cls.__name__}.{name}")
     return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": arguments}
-
-
-MOVED = {
-    "ldl.backbone.Identity": "ldl.backbones.base.Identity",
-    "ldl.backbone.Timm": "ldl.backbones.timm.Timm",
-    "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
-    "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
-    "ldl.data.bags.bags.Bags": "ldl.data.bags.Bags",
-    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500.BSDS500",
-    "ldl.data.clutter.PosedFaces": "ldl.data.synthetic.PosedFaces",
-    "ldl.data.clutter.ShiftedFaces": "ldl.data.synthetic.ShiftedFaces",
-    "ldl.data.faces.face_folder.FaceFolder": "ldl.data.faces.ages.FaceFolder",
-    "ldl.data.faces.fgnet.FGNET": "ldl.data.faces.ages.FGNET",
-    "ldl.data.faces.morph.morph.Morph": "ldl.data.faces.morph.Morph",
-    "ldl.data.faces.pointing04.pointing04.Pointing04": "ldl.data.faces.pointing04.Pointing04",
-    "ldl.data.faces.utkface.UTKFace": "ldl.data.faces.ages.UTKFace",
-    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
-    "ldl.data.mnist.MixedDigits": "ldl.data.synthetic.MixedDigits",
-    "ldl.data.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
-    "ldl.data.rotated_digits.RotatedDigits": "ldl.data.synthetic.RotatedDigits",
-    "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
-    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
-    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
-    "ldl.data.trials.clutter.PosedFaces": "ldl.data.synthetic.PosedFaces",
-    "ldl.data.trials.clutter.ShiftedFaces": "ldl.data.synthetic.ShiftedFaces",
-    "ldl.data.trials.mnist.MixedDigits": "ldl.data.synthetic.MixedDigits",
-    "ldl.data.trials.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
-    "ldl.each_instance.EachInstance": "ldl.backbones.each_instance.EachInstance",
-    "ldl.edges.backbone.PixelFeatures": "ldl.backbones.pixel_features.PixelFeatures",
-    "ldl.haar.Haar": "ldl.backbones.haar.Haar",
-    "ldl.heads.aa_knn.AAKNN": "ldl.heads.baselines.AAKNN",
-    "ldl.heads.mean_predictor.MeanPredictor": "ldl.heads.baselines.MeanPredictor",
-    "ldl.heads.mirrored.Mirrored": "ldl.heads.wrappers.Mirrored",
-    "ldl.heads.mplboost.MPLBoost": "ldl.heads.milboost.MPLBoost",
-    "ldl.heads.scaled.Scaled": "ldl.heads.wrappers.Scaled",
-    "ldl.hog.HOG": "ldl.backbones.hog.HOG",
-    "ldl.inference.table_file.TableFile": "ldl.inference.data.TableFile",
-    "ldl.inference.whole_pictures.WholePictures": "ldl.inference.data.WholePictures",
-}
-"""Current paths of moved classes, by the paths in older checkpoints and configurations."""
-
-
-def current_path(path: str) -> str:
-    """Return the current import path of a class, which may have moved."""
-    return MOVED.get(path, path)
 
 
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import scipy.io
 
-from ldl.data import Morph
+from ldl.faces import Morph
 
 WIDTH, HEIGHT = 40, 48
 MORPH_CSV = "morph_2008_nonCommercial.csv"

@@ -7,7 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ldl.data.faces.pointing04 import POSES
+from ldl.faces.pointing04 import POSES
 
 WIDTH, HEIGHT = 48, 40
 

@@ -23,9 +23,9 @@ from torch.distributed.launcher.api import elastic_launch
 from torch.distributed.run import config_from_args, parse_args
 from torch.multiprocessing import _prctl_pr_set_pdeathsig  # type: ignore[attr-defined]
 
-from ldl.cli import main
+from ldl.command import main
 from ldl.data.loader import end_server
-from ldl.engine.resume import last_of
+from ldl.run.resume import last_of
 
 PATIENCE = 180.0
 """Seconds after which a run counts as one that hangs."""

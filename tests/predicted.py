@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldl.data import BSDS500, Bags, LDLDataModule
+from ldl.bags import Bags
+from ldl.command.parser import LDLCLI
+from ldl.data import LDLDataModule
 from ldl.data.images.module import Images
 from ldl.data.tables.module import ScaledRows
+from ldl.edges import BSDS500
 from ldl.edges.benchmark.ground_truth import read_edge_map
-from ldl.engine.parser import LDLCLI
 from ldl.inference import Predictions, Predictor
 
 MOST = 10

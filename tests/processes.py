@@ -18,8 +18,8 @@ import torch
 from places import ROOT
 from torch import Tensor
 
-from ldl.cli import main
 from ldl.collective import Collective
+from ldl.command import main
 from ldl.data.base import Loaded
 from ldl.data.synthetic import RotatedDigits
 from ldl.errors import LDLError

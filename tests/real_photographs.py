@@ -12,9 +12,9 @@ from PIL import Image
 from small_tasks import saved
 
 from ldl.backbones import Identity
-from ldl.data.faces.ages import read_points
 from ldl.data.images.transforms import Pipeline
 from ldl.data.pictures import read_picture
+from ldl.faces.ages import read_points
 from ldl.heads import Softmax
 from ldl.labels import LabelSpace
 from ldl.task import Task

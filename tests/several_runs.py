@@ -10,7 +10,7 @@ from pathlib import Path
 from blank import save_blank
 from matplotlib.figure import Figure
 
-from ldl.cli import main, training
+from ldl.command import main, training
 
 if __name__ == "__main__":
     Figure.savefig = save_blank

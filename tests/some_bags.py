@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ldl.bags import MILBoost
 from ldl.collective import Collective
-from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
 
 LABELS = LabelSpace.nominal(["negative", "positive"])

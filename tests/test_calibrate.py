@@ -13,7 +13,7 @@ from checkpoints.make import Problem, sgd, train
 from torch.utils.data import DataLoader
 
 from ldl.backbones.base import Identity
-from ldl.backbones.pixel_features import PixelFeatures
+from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
 from ldl.heads import MeanPredictor, Softmax
 from ldl.labels import LabelSpace

@@ -10,14 +10,15 @@ import pytest
 import torch
 
 from ldl.backbones.base import Backbone, Identity
-from ldl.backbones.each_instance import EachInstance
 from ldl.backbones.haar import Haar
-from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
+from ldl.bags import Bagged, MILBoost
+from ldl.bags.each_instance import EachInstance
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_model, describe
+from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import LDLF, Bagged, MILBoost, Softmax, StructRF
+from ldl.heads import LDLF, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.spec import to_spec

@@ -1,4 +1,4 @@
-"""What breaks without each private name of another library that :mod:`ldl.engine._compat` holds."""
+"""What breaks without each private name of another library that :mod:`ldl.command._compat` holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from jsonargparse import ArgumentParser, set_parsing_settings
 from wandb.sdk.wandb_run import Run
 
-from ldl.engine._compat import replaced_adapt, restored_parsing_settings, without_launch_inputs
+from ldl.command._compat import replaced_adapt, restored_parsing_settings, without_launch_inputs
 
 
 class Base:

@@ -14,9 +14,9 @@ from checkpoints.make import sgd
 from ldl.backbones.base import Identity
 from ldl.data import RotatedDigits, TabularLDL, TabularValues
 from ldl.errors import LDLError
-from ldl.experiments.crossval import crossvalidate
 from ldl.heads import MaxEnt, MeanPredictor, Softmax
 from ldl.inference import Predictor
+from ldl.jobs.crossval import crossvalidate
 from ldl.methods.conformal import Conformal
 from ldl.methods.temperature import temper
 from ldl.reports.rows import tabulate

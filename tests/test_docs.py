@@ -23,18 +23,18 @@ from predicted import MOST, compare
 from benchmarks import summary
 from benchmarks.tables import tabular
 from ldl import __version__
-from ldl.cli import main, training
-from ldl.cli.command import SUBCOMMANDS
-from ldl.cli.help import help_page
+from ldl.command import main, training
+from ldl.command.console import SUBCOMMANDS
+from ldl.command.help import help_page
 from ldl.data import RotatedDigits
-from ldl.experiments.candidates import read_comparison
-from ldl.experiments.search import read_tuning
-from ldl.experiments.selection import Selection
+from ldl.edges.report import CRISP, EDGE_METRICS
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
 from ldl.plugins import GROUP, discover
-from ldl.reports.edges import CRISP, EDGE_METRICS
+from ldl.search.candidates import read_comparison
+from ldl.search.selection import Selection
+from ldl.search.space import read_tuning
 
 reference = load_script(ROOT / "docs" / "write_reference.py")
 

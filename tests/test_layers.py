@@ -9,12 +9,12 @@ import pytest
 from places import ROOT, load_script
 
 LAYERS = (
-    ("ldl.errors", "ldl.collective", "ldl.progress"),
+    ("ldl.moved", "ldl.errors", "ldl.collective", "ldl.progress"),
     ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.validation"),
     ("ldl.batch", "ldl.protocols", "ldl.spec", "ldl.tables"),
     ("ldl.annotations",),
     ("ldl.checkpoint",),
-    ("ldl.experiments.jobs",),
+    ("ldl.jobs.jobs",),
     ("ldl.metrics",),
     ("ldl.methods",),
     ("ldl.head",),
@@ -26,11 +26,12 @@ LAYERS = (
     ("ldl.testing",),
     ("ldl.callbacks",),
     ("ldl.task",),
-    ("ldl.inference", "ldl.reports.card", "ldl.reports.files", "ldl.reports.votes"),
-    ("ldl.reports", "ldl.demo"),
-    ("ldl.engine", "ldl.estimator"),
-    ("ldl.experiments",),
-    ("ldl.cli", "ldl.edges"),
+    ("ldl.inference", "ldl.deploy.card", "ldl.reports.files", "ldl.reports.votes"),
+    ("ldl.reports",),
+    ("ldl.run", "ldl.estimator"),
+    ("ldl.jobs",),
+    ("ldl.command",),
+    ("ldl.edges", "ldl.faces", "ldl.bags", "ldl.search", "ldl.deploy"),
     ("ldl.__main__", "ldl"),
 )
 """From the bottom up: a package imports from its own layer and from those below. Of two names the longer one counts."""

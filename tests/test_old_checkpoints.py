@@ -13,7 +13,9 @@ from checkpoints.make import FOLDER, Problem, predictions, sgd, train
 from ldl import heads
 from ldl.backbones.base import Identity
 from ldl.heads import LDLF
-from ldl.spec import MOVED, current_path, differences
+from ldl.moved import NAMES as MOVED
+from ldl.moved import current_path
+from ldl.spec import differences
 from ldl.task import Task
 
 KINDS = {

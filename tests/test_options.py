@@ -14,16 +14,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import ldl.engine.classes  # noqa: F401  all classes with options
+import ldl.command.classes  # noqa: F401  all classes with options
 from ldl.backbones.base import Backbone
 from ldl.backbones.haar import Haar
-from ldl.cli import main
+from ldl.bags import Bagged, MILBoost, MPLBoost
+from ldl.command import main
+from ldl.command.parser import LDLCLI
 from ldl.data import RotatedDigits
 from ldl.data.base import LDLDataModule
-from ldl.engine.parser import LDLCLI
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import DSNA, Bagged, MILBoost, MPLBoost, Softmax, StructRF
+from ldl.heads import DSNA, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.options import Option, buffer, check_options, option, options, options_of
 from ldl.spec import from_spec, to_spec

@@ -14,7 +14,7 @@ import pytest
 import torch
 from places import ROOT
 
-from ldl.cli import main
+from ldl.command import main
 from ldl.plugins import discover, left_out, usual_folders
 from ldl.task import Task
 from ldl.testing import check_head

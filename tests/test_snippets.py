@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from places import ROOT
 
-from ldl.cli import main
+from ldl.command import main
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import registry

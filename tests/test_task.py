@@ -15,22 +15,12 @@ from torch.optim import SGD
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.timm import Timm
+from ldl.bags import Bagged
 from ldl.callbacks import Calibrate, CheckFinite, FitHead, LeafUpdate, Resume
 from ldl.data import RotatedDigits, TabularValues
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import (
-    AAKNN,
-    LDLF,
-    MSLP,
-    Bagged,
-    CostSensitiveForest,
-    MaxEnt,
-    MeanPredictor,
-    Softmax,
-    StructRF,
-    Trained,
-)
+from ldl.heads import AAKNN, LDLF, MSLP, CostSensitiveForest, MaxEnt, MeanPredictor, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
 from ldl.task import Task
 from ldl.validation.setup import warn_of_bf16

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from ldl.collective import Collective
+from ldl.edges import StructuredEdges
 from ldl.head import AlternatingHead, Head
-from ldl.heads import LDLF, MeanPredictor, Softmax, StructuredEdges
+from ldl.heads import LDLF, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
 from ldl.testing import check_head
 

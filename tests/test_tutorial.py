@@ -12,7 +12,7 @@ import pytest
 from places import ROOT
 from some_films import films
 
-from ldl.cli.command import command
+from ldl.command.console import command
 
 PAGE = ROOT / "docs" / "tutorial.md"
 FILE = ROOT / "docs" / "examples" / "films.csv"

@@ -20,7 +20,6 @@ import torch
 from checkpoints.make import FOLDER
 from places import ROOT
 
-from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
 from ldl.data.images.transforms import Pipeline, default_train_transforms
 from ldl.data.picture_folder import PictureFolder
@@ -29,6 +28,7 @@ from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table
 from ldl.data.tables.tabular import TabularLDL
 from ldl.edges.benchmark.ground_truth import read_ground_truth
+from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.validation import archive

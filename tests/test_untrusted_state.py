@@ -12,10 +12,10 @@ from checkpoints.make import FOLDER
 from torch import Tensor
 
 from ldl import heads
+from ldl.edges import StructuredEdges
 from ldl.edges.structured.forest import EdgeForest, unlearned_forest
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import StructuredEdges
 from ldl.labels import LabelSpace
 from ldl.task import Task
 

@@ -15,10 +15,10 @@ from waits import Waits, mark, send
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
 from ldl.data.synthetic import RotatedDigits
-from ldl.engine.console import Bar
 from ldl.errors import SharedError
 from ldl.heads import LDLF, Softmax
 from ldl.labels import LabelSpace
+from ldl.run.console import Bar
 from ldl.task import Task
 from ldl.validation.finite import DeferredChecks, Flag
 

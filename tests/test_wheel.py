@@ -80,7 +80,7 @@ def test_it_brings_all_configurations_and_no_more(ldl: Installed) -> None:
     installed = ldl.packages / "ldl"
     brought = {path.relative_to(installed / "configs") for path in (installed / "configs").rglob("*.yaml")}
     assert brought == {path.relative_to(ROOT / "configs") for path in (ROOT / "configs").rglob("*.yaml")}
-    assert (installed / "py.typed").is_file() and any((installed / "cli" / "templates").glob("*.txt"))
+    assert (installed / "py.typed").is_file() and any((installed / "command" / "templates").glob("*.txt"))
     assert {path.name for path in ldl.packages.iterdir() if "ldl" in path.name} == {"ldl", "ldl-0.2.0.dist-info"}
 
 

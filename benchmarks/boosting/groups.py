@@ -25,10 +25,10 @@ from benchmarks.common.data import fit_rows
 from benchmarks.common.items import Claim, Number, Statement, Work, ahead, read_published
 from ldl import charts
 from ldl.backbones.haar import Haar
+from ldl.bags import MPLBoost
 from ldl.data import MixedDigits, PosedFaces
 from ldl.data.synthetic import Trials
-from ldl.experiments.jobs import Row
-from ldl.heads import MPLBoost
+from ldl.jobs.jobs import Row
 
 ADA_BOOST = "AdaBoost"
 MIXED: dict[str, type[Trials]] = {"digits": MixedDigits, "faces": PosedFaces}

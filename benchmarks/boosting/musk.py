@@ -27,12 +27,12 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.data import data_file
 from benchmarks.common.script import launch, make_parser, write_block
+from ldl.bags import MILBoost
+from ldl.bags.bags import read_bags
 from ldl.collective import Collective
-from ldl.data.bags import read_bags
-from ldl.experiments.statistics import spread
-from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
 from ldl.reports.files import markdown
+from ldl.search.statistics import spread
 
 BagList = list[np.ndarray]
 Setting = dict[str, Any]

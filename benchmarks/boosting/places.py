@@ -29,13 +29,13 @@ from benchmarks.boosting.trials import Methods, found, values
 from benchmarks.common.items import Claim, Number, Statement, Work, ahead, read_published
 from ldl import charts
 from ldl.backbones.haar import Haar
+from ldl.bags import MILBoost
+from ldl.bags.pooling import locate, pool_logits
 from ldl.charts.drawing import new_figure, save
 from ldl.collective import current_collective
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.synthetic import Trials
-from ldl.experiments.jobs import Row
-from ldl.heads import MILBoost
-from ldl.methods.boosting.pooling import locate, pool_logits
+from ldl.jobs.jobs import Row
 
 ALIGNED, CENTRED = ADA_BOOST = "AdaBoost, aligned", "AdaBoost, not aligned"
 LSE: dict[str, Any] = {"pooling": "lse", "r": 150.0}

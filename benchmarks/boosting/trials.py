@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.common.items import Work
 from ldl.data.synthetic import Trials
-from ldl.experiments.jobs import Row
+from ldl.jobs.jobs import Row
 
 TRIALS = 10
 """The paper's number of trials."""

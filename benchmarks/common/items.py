@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from ldl.experiments.jobs import Row, Store
-from ldl.experiments.statistics import mean_and_std, spread
+from ldl.jobs.jobs import Row, Store
 from ldl.reports.files import write_json
+from ldl.search.statistics import mean_and_std, spread
 
 EXCEEDED, REPRODUCED, MISSED, NOT_JUDGED = "exceeded", "reproduced", "not reproduced", ""
 NOTHING, ABSENT, MISSING = "nothing to measure", "cannot be run here", "not measured"

@@ -14,8 +14,8 @@ from benchmarks.dsna import edges
 from benchmarks.dsna.baselines import BASELINES, OFFSET
 from benchmarks.dsna.subjects import Method, Predictor, Setting, Subjects, better, predict_all, read_subjects
 from ldl.charts.drawing import new_figure, save
-from ldl.experiments.jobs import Row
 from ldl.heads import DSNA, CostSensitiveForest
+from ldl.jobs.jobs import Row
 from ldl.methods.dsna.clusters import gather_leaves
 from ldl.metrics.ordinal import band_groups
 

@@ -16,14 +16,14 @@ from safetensors.torch import load_file, save
 from benchmarks.common.items import Claim, Number, Statement, Work, read_published
 from ldl.checkpoint import replacing
 from ldl.collective import Collective
-from ldl.data.edges.bsds500 import BSDS500
+from ldl.edges import StructuredEdges
 from ldl.edges.benchmark.evaluation import evaluate, scores
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.thinning import suppress
+from ldl.edges.bsds500 import BSDS500
 from ldl.edges.structured.channels import PATCH
 from ldl.edges.structured.patches import make_scene
-from ldl.experiments.jobs import Row, name_of
-from ldl.heads import StructuredEdges
+from ldl.jobs.jobs import Row, name_of
 
 METRICS = ("ods", "ois", "ap")
 PUBLISHED = read_published("dsna")

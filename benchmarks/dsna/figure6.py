@@ -18,8 +18,8 @@ from benchmarks.common.items import Claim, Statement, Work
 from benchmarks.dsna.ages import OBLIQUE, ONE
 from benchmarks.dsna.subjects import Subjects, read_subjects
 from ldl.charts.drawing import save
-from ldl.experiments.jobs import Row
 from ldl.heads import DSNA
+from ldl.jobs.jobs import Row
 
 PAPER: dict[str, Any] = {"trees": 20, "depth": 10, "min_samples": 5}
 SWEEPS = {"trees": (1, 5, 10, 20, 50), "depth": (2, 4, 6, 8, 10, 12), "min_samples": (2, 5, 10, 20, 40)}

@@ -20,9 +20,9 @@ from benchmarks.common.items import Claim, Statement, Work
 from benchmarks.dsna.ages import OBLIQUE, ONE
 from benchmarks.dsna.subjects import Setting, Subjects, read_subjects
 from ldl.charts.drawing import new_figure, save
-from ldl.data.edges.bsds500 import BSDS500
-from ldl.experiments.jobs import Row
+from ldl.edges.bsds500 import BSDS500
 from ldl.heads import DSNA, CostSensitiveForest
+from ldl.jobs.jobs import Row
 from ldl.methods.dsna.clusters import gather_leaves
 from ldl.methods.dsna.sparse import approximate
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from benchmarks.common.data import inputs_of
 from benchmarks.common.items import Statement, Work
 from ldl.data import FGNETAAM
-from ldl.experiments.jobs import Row
-from ldl.experiments.statistics import mean_and_std
+from ldl.jobs.jobs import Row
+from ldl.search.statistics import mean_and_std
 
 QUARTERS, INNER = 4, 3
 FEW = 12

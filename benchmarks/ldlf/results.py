@@ -14,10 +14,10 @@ from benchmarks.common.data import FOLDS, fit_head, mean_metrics, numbered
 from benchmarks.common.items import Claim, Number, Statement, Work
 from benchmarks.ldlf.training import METRICS, SCHEDULE, rows_of, steps, trained
 from ldl.charts.drawing import new_figure, save
-from ldl.experiments.jobs import Row
-from ldl.experiments.statistics import sign_of
 from ldl.heads import LDLF, MaxEnt
+from ldl.jobs.jobs import Row
 from ldl.protocols import kfold
+from ldl.search.statistics import sign_of
 
 FOREST, BASELINE = "sLDLF", "BFGS-LDL"
 PRINTED = {

@@ -12,8 +12,8 @@ from torch import Tensor
 from benchmarks.common.data import FOLDS, mean_metrics, numbered, read_set
 from benchmarks.common.items import Work
 from ldl.collective import Collective
-from ldl.experiments.jobs import Row
 from ldl.heads import LDLF
+from ldl.jobs.jobs import Row
 from ldl.protocols import kfold
 
 SCHEDULE = 25_000

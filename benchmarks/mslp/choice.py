@@ -15,9 +15,9 @@ from benchmarks.common.data import inputs_of, mean_metrics
 from benchmarks.mslp.embeddings import Embedder
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
-from ldl.experiments.jobs import Row
-from ldl.experiments.selection import Selection
-from ldl.experiments.statistics import best_rank
+from ldl.jobs.jobs import Row
+from ldl.search.selection import Selection
+from ldl.search.statistics import best_rank
 
 METRICS = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection")
 """Metrics of the paper, whose mean rank chooses."""

@@ -12,8 +12,8 @@ from benchmarks.common.data import FOLDS
 from benchmarks.common.items import Claim, Number, Statement, Work, read_published
 from benchmarks.mslp.choice import METRICS, Candidate, test
 from benchmarks.mslp.embeddings import cca, lpp, mslp, npe, pca, projected, whole
-from ldl.experiments.jobs import Row
-from ldl.experiments.statistics import sign_of
+from ldl.jobs.jobs import Row
+from ldl.search.statistics import sign_of
 
 PUBLISHED = read_published("mslp")
 SETS = ("SJAFFE", "SBU_3DFE", "SCUT_FBP", "M2B", "Natural_Scene")

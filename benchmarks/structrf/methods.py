@@ -14,8 +14,8 @@ from torch import Tensor
 from benchmarks.common.data import FOLDS, fit_head, mean_metrics, read_set
 from benchmarks.common.items import Work, read_published
 from benchmarks.structrf.iterative_scaling import IterativeScaling
-from ldl.experiments.jobs import Row
 from ldl.heads import MaxEnt, MeanPredictor, StructRF
+from ldl.jobs.jobs import Row
 from ldl.protocols import kfold
 
 Predict = Callable[[Tensor], Tensor]

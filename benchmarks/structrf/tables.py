@@ -19,8 +19,8 @@ from benchmarks.structrf.methods import (
     forest_metrics,
 )
 from ldl.charts.drawing import save
-from ldl.experiments.jobs import Row
-from ldl.experiments.statistics import mean_and_std, sign_of
+from ldl.jobs.jobs import Row
+from ldl.search.statistics import mean_and_std, sign_of
 
 WITHOUT_SCALING = ("Natural_Scene", "SBU_3DFE", "Movie")
 """Large sets, on which SA-IIS was not run."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from benchmarks.common.data import FOLDS
 from benchmarks.common.items import Claim, Statement, Work
 from benchmarks.structrf.methods import METHODS, PUBLISHED, SMALL, fit_forest, rows_of
-from ldl.experiments.jobs import Row
+from ldl.jobs.jobs import Row
 from ldl.methods.forest.grower import ADAPTIVE, EXACT, Rules, grow_trees
 from ldl.protocols import kfold
 

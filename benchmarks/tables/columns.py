@@ -11,7 +11,7 @@ from pathlib import Path
 from ldl.data import TabularLDL
 from ldl.data.tables.module import GroupProtocol
 from ldl.errors import LDLError
-from ldl.experiments.jobs import Row
+from ldl.jobs.jobs import Row
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.reports.files import write_csv
 

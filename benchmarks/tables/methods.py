@@ -23,11 +23,11 @@ from ldl.backbones.base import Identity
 from ldl.data import LDLDataModule, TabularLDL
 from ldl.data.tables.scaling import Scaling
 from ldl.estimator.training import train
-from ldl.experiments.selection import Candidate, Setting
 from ldl.head import FittedHead, Head
 from ldl.heads import Pool
 from ldl.metrics.functional import kl
 from ldl.schedule import WarmupCosine
+from ldl.search.selection import Candidate, Setting
 from ldl.task import Task
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, whose default is TensorFlow

@@ -45,15 +45,15 @@ from scipy.special import softmax
 
 from benchmarks.common.data import inputs_of
 from benchmarks.common.script import launch, make_parser, show, write_block
-from ldl.cli import main as train
-from ldl.cli.training import parse_anew
-from ldl.experiments.candidates import make_candidates, read_comparison
-from ldl.experiments.jobs import Row, Store
-from ldl.experiments.selection import ALL
-from ldl.experiments.statistics import Outcome
+from ldl.command import main as train
+from ldl.command.training import parse_anew
+from ldl.jobs.jobs import Row, Store
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
 from ldl.reports.files import markdown
+from ldl.search.candidates import make_candidates, read_comparison
+from ldl.search.selection import ALL
+from ldl.search.statistics import Outcome
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 RUNS = Path(__file__).resolve().parents[2] / "configs" / "runs"

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.stats import rankdata
 
 from benchmarks.common.data import FOLDS
-from ldl.experiments.jobs import Row
-from ldl.experiments.statistics import CONFIDENCE, against_best, best_of, spread, verdict
+from ldl.jobs.jobs import Row
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.reports.files import markdown
+from ldl.search.statistics import CONFIDENCE, against_best, best_of, spread, verdict
 
 Results = list[Row]
 

@@ -43,10 +43,10 @@ from benchmarks.common.script import launch, make_parser, write_block
 from benchmarks.tables.columns import PROTOCOLS, columns_of, read_results, titled, write_results
 from benchmarks.tables.methods import Method, OnSet, make_head, quickened
 from benchmarks.tables.report import full_tables, ranks, summary
-from ldl.engine.output import silence
-from ldl.experiments.jobs import Row, Store, Workers, describe
-from ldl.experiments.selection import Selection, choose_and_test
-from ldl.experiments.statistics import draw_ranks
+from ldl.jobs.jobs import Row, Store, Workers, describe
+from ldl.run.output import silence
+from ldl.search.selection import Selection, choose_and_test
+from ldl.search.statistics import draw_ranks
 from ldl.spec import to_spec
 
 CONFIG = Path(__file__).with_suffix(".yaml")

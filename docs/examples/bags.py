@@ -42,8 +42,7 @@ import torch
 from pytorch_lightning import Trainer
 
 from ldl import Task
-from ldl.data import Bags
-from ldl.heads import MILBoost
+from ldl.bags import Bags, MILBoost
 
 data = Bags(path="bags.csv", scaling="none", folds=4)
 head = MILBoost(rounds=100)

@@ -65,8 +65,7 @@ print(*sorted(Path("discs").rglob("val*")), sep="\n")
 from pytorch_lightning import Trainer
 
 from ldl import Predictor, Task
-from ldl.data import BSDS500
-from ldl.heads import StructuredEdges
+from ldl.edges import BSDS500, StructuredEdges
 
 data = BSDS500(path="discs", crop=32, batch_size=1)
 task = Task(StructuredEdges(trees=4, patches=10_000, scales=(1.0,)))

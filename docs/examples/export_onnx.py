@@ -31,7 +31,7 @@ print(X_test.head(3).to_string(index=False))
 # diabetes.ckpt --out diabetes.onnx`.
 
 # %%
-from ldl.inference.export import export
+from ldl.deploy.export import export
 
 model.save("diabetes.ckpt")
 done = export("diabetes.ckpt", "diabetes.onnx", force=True)

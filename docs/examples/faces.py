@@ -73,7 +73,7 @@ print(*lines[:4], sep="\n")
 # %%
 from ldl import Task, crossvalidate
 from ldl.backbones import HOG
-from ldl.data import FaceFolder
+from ldl.faces import FaceFolder
 from ldl.heads import MeanPredictor, StructRF
 
 data = FaceFolder(

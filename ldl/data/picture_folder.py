@@ -12,13 +12,13 @@ from torch import Tensor
 from ldl.collective import process_rank
 from ldl.data.base import Loaded, Unlabelled
 from ldl.data.cache import cache_root
-from ldl.data.faces.detection import face_rows
-from ldl.data.faces.detectors import find_detector
-from ldl.data.faces.lists import box_name, read_boxes
 from ldl.data.images.crops import cached_crops, readable
 from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.errors import LDLError
+from ldl.faces.detection import face_rows
+from ldl.faces.detectors import find_detector
+from ldl.faces.lists import box_name, read_boxes
 from ldl.options import option, options
 from ldl.tables import open_named
 

@@ -1,1 +1,7 @@
-"""Edges as label distributions: structured forests, and the benchmark of BSDS500."""
+"""Edges in images: BSDS500, structured forests, the benchmark, and votes of pixels."""
+
+from ldl.edges.bsds500 import BSDS500
+from ldl.edges.pixel_features import PixelFeatures
+from ldl.edges.structured_edges import StructuredEdges
+
+__all__ = ["BSDS500", "PixelFeatures", "StructuredEdges"]

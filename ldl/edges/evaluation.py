@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ldl.charts.edges import precision_recall
 from ldl.checkpoint import MENDED_OUT
-from ldl.cli.options import at_home, check_replaceable
+from ldl.command.options import at_home, check_replaceable
 from ldl.edges.benchmark.evaluation import agreement, evaluate_crisp, evaluate_folder, open_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth, truth_file
 from ldl.edges.benchmark.matching import MAX_DIST
+from ldl.edges.charts import precision_recall
 from ldl.errors import LDLError
 from ldl.reports.files import write_json
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.charts.edges import reliability_diagram
 from ldl.checkpoint import MENDED_OUT
 from ldl.edges.benchmark.ground_truth import check_edge_map, paired, read_ground_truth, read_probability, truth_file
 from ldl.edges.benchmark.votes import BINS, VoteCounts, count_votes, to_dict
+from ldl.edges.charts import reliability_diagram
 from ldl.edges.evaluation import check_out, drawing, run
 from ldl.errors import LDLError
 from ldl.reports.files import write_json

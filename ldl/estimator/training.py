@@ -20,12 +20,12 @@ from sklearn.utils import _safe_indexing
 
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.tables.module import ScaledRows
-from ldl.engine.output import WARNINGS
-from ldl.engine.training import seed_everything
 from ldl.errors import LDLError
 from ldl.inference import Predictor
 from ldl.methods.conformal import Conformal
 from ldl.protocols import Fold, kfold, with_validation
+from ldl.run.output import WARNINGS
+from ldl.run.training import seed_everything
 from ldl.tables.entries import is_frame
 from ldl.task import Task
 

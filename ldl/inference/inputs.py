@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.data.bags import bag_column
+from ldl.bags.bags import bag_column
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError, some

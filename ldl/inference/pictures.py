@@ -13,11 +13,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from ldl.data.faces.detection import face_columns
-from ldl.data.faces.detectors import Detector
 from ldl.data.images.listed import listed_files
 from ldl.data.pictures import list_pictures, read_picture, upright
 from ldl.errors import LDLError
+from ldl.faces.detection import face_columns
+from ldl.faces.detectors import Detector
 from ldl.inference.inputs import Inputs
 from ldl.tables import open_named
 from ldl.tables.entries import as_array

@@ -11,8 +11,8 @@ import torch
 
 from ldl.batch import without_half
 from ldl.collective import current_collective
-from ldl.data.faces.detectors import Detector, find_detector
 from ldl.errors import LDLError
+from ldl.faces.detectors import Detector, find_detector
 from ldl.head import FittedHead
 from ldl.inference import pictures
 from ldl.inference.inputs import Inputs, prepared, read_instances
@@ -91,7 +91,7 @@ class Predictor:
         Raises:
             LDLError: There is no such folder or repository, it has no checkpoint, or the checkpoint is damaged.
         """
-        from ldl.inference.pretrained import find_checkpoint
+        from ldl.deploy.pretrained import find_checkpoint
 
         return cls.from_checkpoint(find_checkpoint(name, revision, options), device, batch_size)
 
@@ -111,7 +111,7 @@ class Predictor:
         Raises:
             LDLError: A file cannot be written.
         """
-        from ldl.inference.pretrained import save
+        from ldl.deploy.pretrained import save
 
         folder = Path(folder).expanduser()
         save(self.task, folder, ".", license, self._source)
@@ -140,7 +140,7 @@ class Predictor:
         Raises:
             LDLError: The hub cannot be reached, or does not accept the name or the token.
         """
-        from ldl.inference.pretrained import push
+        from ldl.deploy.pretrained import push
 
         return push(self.task, repo_id, license, self._source, private, token, endpoint)
 

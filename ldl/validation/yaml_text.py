@@ -3,7 +3,7 @@
 YAML 1.1, which PyYAML reads, takes 010 for 8, 1:30 for 90, ``on`` for true, and 1e3 for a text. Here a number is
 decimal, ``true`` and ``false`` are truth values, ``null`` is None, and all else is text. A number, a truth value or
 null whose text is not the usual one becomes a :class:`Scalar`, and a quoted text that would be one becomes a
-:class:`Quoted`, so that the type of an option can decide (:mod:`ldl.engine.values`). :func:`resolved` decides without
+:class:`Quoted`, so that the type of an option can decide (:mod:`ldl.command.values`). :func:`resolved` decides without
 a type.
 """
 

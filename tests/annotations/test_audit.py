@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldl.cli.command import command
+from ldl.command.console import command
 from ldl.data import TabularLDL
 
 

@@ -10,7 +10,8 @@ import torch
 from skimage.feature import hog
 from torch import Tensor
 
-from ldl.backbones import HOG, EachInstance, Haar, Identity, Timm
+from ldl.backbones import HOG, Haar, Identity, Timm
+from ldl.bags import EachInstance
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.spec import from_spec, to_spec

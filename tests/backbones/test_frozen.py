@@ -18,9 +18,9 @@ from fake_faces import utkface
 from ldl.backbones import Identity, Timm
 from ldl.backbones.frozen import CachedAugmentations, cache_augmentations, cache_features
 from ldl.backbones.timm import NetworkSplit
-from ldl.data import UTKFace
 from ldl.data.sampler import DealtBatchSampler
 from ldl.errors import LDLError
+from ldl.faces import UTKFace
 from ldl.heads import Softmax
 from ldl.task import Task
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ldl.cli import main
+from ldl.command import main
 
 PATIENCE = 30
 """Seconds of processor time after which a run counts as one that hangs, or four times as many by the clock."""

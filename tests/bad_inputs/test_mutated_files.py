@@ -24,7 +24,7 @@ from PIL import Image
 from places import CONFIGS
 from test_old_checkpoints import FOLDER, problem
 
-from ldl.cli import main
+from ldl.command import main
 from ldl.data import TabularLDL
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError

@@ -15,11 +15,11 @@ from matplotlib.image import imread
 
 from ldl import charts
 from ldl.backbones.haar import Haar
+from ldl.bags import MILBoost, MPLBoost
+from ldl.bags.pooling import locate
 from ldl.charts.results import intervals, leaf_order
 from ldl.data import MixedDigits, ShiftedDigits
-from ldl.heads import MILBoost, MPLBoost
 from ldl.labels import LabelSpace
-from ldl.methods.boosting.pooling import locate
 from ldl.methods.conformal import Conformal
 from ldl.reports.rows import Report
 from ldl.task import Task

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
+from ldl.bags.bags import read_bags
 from ldl.checkpoint import read_checkpoint
-from ldl.data import FaceFolder
-from ldl.data.bags import read_bags
-from ldl.data.faces.ages import read_points
-from ldl.data.faces.detectors import find_detector
-from ldl.data.faces.lists import read_boxes
-from ldl.data.faces.morph_lists import read_list
-from ldl.data.faces.pointing04 import read_pose_box
 from ldl.data.pictures import read_picture
 from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table, read_values
 from ldl.edges.benchmark.ground_truth import read_edge_map, read_ground_truth
+from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
+from ldl.faces import FaceFolder
+from ldl.faces.ages import read_points
+from ldl.faces.detectors import find_detector
+from ldl.faces.lists import read_boxes
+from ldl.faces.morph_lists import read_list
+from ldl.faces.pointing04 import read_pose_box
 from ldl.tables.csv_table import read_csv
 from ldl.validation.files import check_file, read_text
 

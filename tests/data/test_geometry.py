@@ -14,14 +14,15 @@ from fake_edges import bsds, write_truth
 from fake_faces import fgnet, picture, utkface, write_lines
 from PIL import Image
 
-from ldl.backbones import HOG, PixelFeatures, Timm
+from ldl.backbones import HOG, Timm
 from ldl.backbones.base import WholeImages
-from ldl.data import BSDS500, FGNET, FaceFolder, UTKFace
 from ldl.data.images.crops import FACE_POINTS, crop
+from ldl.edges import BSDS500, PixelFeatures
 from ldl.edges.benchmark.evaluation import evaluate_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth, write_edge_map
 from ldl.edges.votes import count_folder
 from ldl.errors import LDLError
+from ldl.faces import FGNET, FaceFolder, UTKFace
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 SQUARE = np.array([[10, 5], [30, 5], [30, 25], [10, 25]], float)

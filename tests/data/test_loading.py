@@ -16,8 +16,9 @@ import torch
 from fake_faces import fgnet, picture, write_lines
 from torch import Tensor
 
-from ldl.data import FGNET, FaceFolder, LDLDataModule, Loaded, loader
+from ldl.data import LDLDataModule, Loaded, loader
 from ldl.errors import LDLError
+from ldl.faces import FGNET, FaceFolder
 from ldl.labels import LabelSpace
 from ldl.options import options
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_faces import picture, write_lines
 
-from ldl.cli import main
+from ldl.command import main
 from ldl.plugins import discover
 
 OWN_SET = '''"""Fruits, and how ripe they are: a CSV file of the columns path and days."""

@@ -11,7 +11,7 @@ from fake_faces import picture, utkface, write_lines
 from PIL import Image
 
 from ldl import charts
-from ldl.cli import main
+from ldl.command import main
 
 RUN = ["--wandb.mode=disabled", "--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
 

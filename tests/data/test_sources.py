@@ -6,20 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ldl.data import (
-    BSDS500,
-    FGNET,
-    FGNETAAM,
-    LDLDataModule,
-    Morph,
-    Pointing04,
-    RotatedDigits,
-    ShiftedDigits,
-    TabularLDL,
-    UTKFace,
-)
+from ldl.data import FGNETAAM, LDLDataModule, RotatedDigits, ShiftedDigits, TabularLDL
 from ldl.data.sources import known_source
+from ldl.edges import BSDS500
 from ldl.errors import LDLError
+from ldl.faces import FGNET, Morph, Pointing04, UTKFace
 
 SETS = {
     "FG-NET": lambda root: FGNET(root=root),

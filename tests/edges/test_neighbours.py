@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from two_processes import First, Second
 
 from ldl.collective import Collective
-from ldl.data.edges.bsds500 import BSDS500
+from ldl.edges import StructuredEdges
+from ldl.edges.bsds500 import BSDS500
 from ldl.edges.structured import neighbours
 from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH, SIDE, blur
 from ldl.edges.structured.forest import EdgeForest, forest_of
@@ -20,7 +21,6 @@ from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.neighbours import PatchNeighbours, describe_all, keep, label_codes, learn_descriptor
 from ldl.edges.structured.patches import Patches, Scene, make_scene
 from ldl.errors import LDLError
-from ldl.heads import StructuredEdges
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 

@@ -11,7 +11,7 @@ import pytest
 from places import CONFIGS
 from processes import weights
 
-from ldl.cli import main
+from ldl.command import main
 from ldl.edges.benchmark.evaluation import evaluate_folder
 from ldl.edges.benchmark.ground_truth import read_edge_map
 from ldl.edges.benchmark.votes import to_dict

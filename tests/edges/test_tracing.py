@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ldl.backbones import PixelFeatures
+from ldl.edges import PixelFeatures
 from ldl.edges.benchmark.thinning import suppress
 from ldl.edges.tracing import trace
 from ldl.errors import LDLError

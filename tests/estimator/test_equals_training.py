@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ldl import charts
-from ldl.cli import main
+from ldl.command import main
 from ldl.data import TabularLDL, TabularValues
 from ldl.estimator import LDLRegressor
 from ldl.head import Head

@@ -9,10 +9,12 @@ import pytest
 from sklearn.base import clone
 
 import ldl.heads
+from ldl.bags import Bagged, MILBoost
+from ldl.edges import StructuredEdges
 from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
 from ldl.head import ImageHead
-from ldl.heads import LDLF, Bagged, MILBoost, Pool, Softmax, StructRF, StructuredEdges, Trained
+from ldl.heads import LDLF, Pool, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
 from ldl.spec import to_spec
 

@@ -13,24 +13,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from ldl.bags import Bagged, MILBoost
 from ldl.collective import Collective
 from ldl.data.tables.reading import read_table
+from ldl.edges import StructuredEdges
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
-from ldl.heads import (
-    AAKNN,
-    Bagged,
-    BoostedTrees,
-    CostSensitiveForest,
-    MaxEnt,
-    MILBoost,
-    Mirrored,
-    Pool,
-    Softmax,
-    StructRF,
-    StructuredEdges,
-    Trained,
-)
+from ldl.heads import AAKNN, BoostedTrees, CostSensitiveForest, MaxEnt, Mirrored, Pool, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
 from ldl.testing import check_head
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from ldl.bags import Bagged, MILBoost
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
-from ldl.heads import AAKNN, Bagged, MaxEnt, MeanPredictor, MILBoost, Pool, Softmax, StructRF, Trained
+from ldl.heads import AAKNN, MaxEnt, MeanPredictor, Pool, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import pool_weights
 from ldl.metrics.functional import kl

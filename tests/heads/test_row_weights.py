@@ -14,6 +14,8 @@ from small_tasks import EMOTIONS, NO_YES, POSES
 from torch import Tensor
 
 import ldl.heads
+from ldl.bags import Bagged, MILBoost, MPLBoost
+from ldl.bags.layout import clusters, pack
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, wanted_of
@@ -22,21 +24,17 @@ from ldl.heads import (
     DSNA,
     LDLF,
     MSLP,
-    Bagged,
     BoostedTrees,
     CostSensitiveForest,
     MaxEnt,
     MeanPredictor,
-    MILBoost,
     Mirrored,
-    MPLBoost,
     Pool,
     Scaled,
     Softmax,
     StructRF,
     Trained,
 )
-from ldl.methods.boosting.bags import clusters, pack
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.forest.sampling import bootstrap
 from ldl.metrics.stage import row_metrics

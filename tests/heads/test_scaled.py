@@ -8,22 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from ldl.bags import Bagged
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler
+from ldl.edges import StructuredEdges
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
-from ldl.heads import (
-    AAKNN,
-    Bagged,
-    BoostedTrees,
-    CostSensitiveForest,
-    MaxEnt,
-    Pool,
-    Scaled,
-    Softmax,
-    StructRF,
-    StructuredEdges,
-)
+from ldl.heads import AAKNN, BoostedTrees, CostSensitiveForest, MaxEnt, Pool, Scaled, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.testing import check_head
 

@@ -12,8 +12,8 @@ from places import ROOT
 from some_trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
-from ldl.cli import main
 from ldl.collective import Collective
+from ldl.command import main
 from ldl.errors import LDLError
 from ldl.heads import StructRF
 from ldl.labels import LabelSpace

@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from ldl.bags import MILBoost
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import LDLF, MILBoost, Softmax, StructRF, Trained
+from ldl.heads import LDLF, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.testing import check_head

@@ -16,14 +16,16 @@ from some_bags import LABELS as SIDES
 from some_bags import fitted, some_bags
 
 from ldl.backbones.base import Identity
-from ldl.backbones.pixel_features import PixelFeatures
-from ldl.data import RotatedDigits, UTKFace
+from ldl.bags import MILBoost
+from ldl.data import RotatedDigits
 from ldl.data.pictures import read_picture
 from ldl.data.tables.scaling import FeatureScaler
+from ldl.deploy.export import Deployed, export
+from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
-from ldl.heads import MILBoost, Softmax
+from ldl.faces import UTKFace
+from ldl.heads import Softmax
 from ldl.inference import Predictor
-from ldl.inference.export import Deployed, export
 from ldl.inference.inputs import read_instances
 from ldl.labels import LabelSpace
 from ldl.task import Task

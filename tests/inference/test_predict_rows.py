@@ -16,11 +16,11 @@ from small_tasks import small_task
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
 from ldl.data import TabularLDL
+from ldl.deploy.export import Deployed
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import BoostedTrees, MaxEnt, Softmax
 from ldl.inference import Predictor
-from ldl.inference.export import Deployed
 from ldl.labels import LabelSpace
 from ldl.task import Task
 

@@ -13,7 +13,7 @@ import torch
 
 from ldl import plugins
 from ldl.backbones.base import Identity
-from ldl.cli import main
+from ldl.command import main
 from ldl.data.synthetic import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import Softmax

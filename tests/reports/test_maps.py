@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
-from ldl.cli import main
+from ldl.command import main
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.labels import LabelSpace
 from ldl.metrics import functional

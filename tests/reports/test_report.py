@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
-from ldl.cli import main
+from ldl.command import main
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.labels import LabelSpace
 from ldl.metrics.ordinal import Rows, line_results, train_counts

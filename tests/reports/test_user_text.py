@@ -19,10 +19,10 @@ from matplotlib.text import Text
 
 from ldl import charts
 from ldl.charts.drawing import new_figure, save
-from ldl.cli import main
-from ldl.engine.output import stays_open
+from ldl.command import main
 from ldl.labels import LabelSpace
 from ldl.reports.files import as_text, below, write_csv
+from ldl.run.output import stays_open
 
 NAMES = ["a$b$c_1", "x_{^$\\frac$", "[bold]rot[/] :x:", '=1+1, "two" %s {0}', "gr\u00fcn \u0416", "<b>|x|</b>\n# h"]
 RNG = np.random.default_rng(0)

@@ -24,12 +24,12 @@ from ldl.annotations import (
     vote_nll,
 )
 from ldl.data import TabularLDL
-from ldl.engine.results import print_table
-from ldl.experiments.crossval import Rows, crossvalidate
 from ldl.heads import MeanPredictor
+from ldl.jobs.crossval import Rows, crossvalidate
 from ldl.labels import LabelSpace
 from ldl.metrics.stage import row_metrics
 from ldl.reports.votes import compare_with_raters, conditions_in_words, power_columns, worth_in_words
+from ldl.run.results import print_table
 from ldl.task import Task
 
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "max_epochs": 1}

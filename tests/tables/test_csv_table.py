@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldl.data import FaceFolder
-from ldl.data.bags import read_bags
-from ldl.data.faces.morph_lists import read_list
+from ldl.bags.bags import read_bags
 from ldl.data.tables.reading import read_table, read_values
 from ldl.errors import LDLError
+from ldl.faces import FaceFolder
+from ldl.faces.morph_lists import read_list
 from ldl.tables.csv_table import read_csv
 
 

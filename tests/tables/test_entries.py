@@ -16,10 +16,10 @@ import pytest
 import scipy.io
 from pyarrow import parquet
 
-from ldl.data.bags import read_bags
+from ldl.bags.bags import read_bags
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.reading import read_table, read_values
-from ldl.demo.page import read_pasted
+from ldl.deploy.demo_page import read_pasted
 from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
 from ldl.estimator.inputs import read_groups, read_rows

@@ -144,7 +144,7 @@ def find_leaves(maps: np.ndarray, nodes: Nodes, leaves: np.ndarray, low: int, hi
 class EdgeDetector:
     """A trained forest, ready for images.
 
-    Arguments that are not listed are options of :class:`ldl.heads.StructuredEdges`.
+    Arguments that are not listed are options of :class:`ldl.edges.StructuredEdges`.
 
     Args:
         forest: The forest.

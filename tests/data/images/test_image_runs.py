@@ -13,8 +13,8 @@ from fake_faces import write_lines
 from fake_votes import classes, voted
 from PIL import Image
 
-from ldl.cli import main
-from ldl.cli.audit import audit
+from ldl.command import main
+from ldl.command.audit import audit
 from ldl.data import ImageLDL
 from ldl.errors import LDLError
 from ldl.inference import Predictor

@@ -15,7 +15,7 @@ import pytest
 from fake_votes import image
 
 from ldl.annotations import Annotations, read_annotations
-from ldl.cli.audit import audit
+from ldl.command.audit import audit
 from ldl.data import ImageLDL
 from ldl.validation.files import as_stored
 

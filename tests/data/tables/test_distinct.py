@@ -15,12 +15,12 @@ from small_tasks import saved
 from ldl.data import TabularLDL
 from ldl.data.storage import RowFile
 from ldl.data.tables.scaling import FeatureScaler, Scaling, scale
+from ldl.deploy.export_graph import Deployed
 from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
 from ldl.head import FittedHead
 from ldl.heads import AAKNN, BoostedTrees, CostSensitiveForest, StructRF
 from ldl.inference import Predictor
-from ldl.inference.export_graph import Deployed
 
 DAY = 1.7e9 + np.arange(600.0)
 TIMES = {

@@ -14,8 +14,8 @@ import torch
 from places import ROOT
 from some_films import OPTIONS, RATINGS, films, save
 
-from ldl.cli import main
-from ldl.cli.command import command
+from ldl.command import main
+from ldl.command.console import command
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.heads import StructRF

@@ -16,12 +16,14 @@ import yaml
 from sklearn.datasets import load_diabetes
 
 from ldl import charts
-from ldl.cli import main
-from ldl.data import Bags, FaceFolder, TabularLDL, TabularValues
+from ldl.bags import Bags
+from ldl.command import main
+from ldl.data import TabularLDL, TabularValues
 from ldl.data.base import Loaded
 from ldl.data.names import label_places
 from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
+from ldl.faces import FaceFolder
 from ldl.heads import MaxEnt
 from ldl.inference import Predictor
 from ldl.labels import LabelSpace

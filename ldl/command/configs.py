@@ -1,0 +1,182 @@
+"""Configuration files: found by name or path, read once in a process, and checked before the parser reads them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ldl.command.arguments import Given, tokenize, words_of
+from ldl.errors import LDLError, did_you_mean
+from ldl.moved import current_path
+from ldl.plugins import project_root
+from ldl.validation.files import read_text
+from ldl.validation.yaml_text import load, load_option
+
+ONE_WITH_THE_DEFAULT = "digits_ldlf"
+"""A name of ``configs/default.yaml``."""
+
+MAX_PIPED = 10**5
+"""Largest number of bytes of a configuration from a pipe, which becomes a word of the command line."""
+
+
+def configs_folder() -> Path:
+    """Return ``configs/`` of the checkout, else the copy in the installed package."""
+    root = project_root()
+    return root / "configs" if root else Path(__file__).resolve().parents[1] / "configs"
+
+
+def shipped(folder: Path) -> dict[str, Path]:
+    """Return the files below ``configs`` by name."""
+    files = {_name(path.relative_to(folder).with_suffix("").parts): path for path in sorted(folder.rglob("*.yaml"))}
+    return files | {ONE_WITH_THE_DEFAULT: files.get(ONE_WITH_THE_DEFAULT, folder / "default.yaml")}
+
+
+def _name(parts: tuple[str, ...]) -> str:
+    return "_".join(parts[1:] if parts[:1] == ("runs",) else parts)
+
+
+def find_config(given: str) -> str:
+    """Return the file of a configuration that is given by path or name; YAML is returned as it is.
+
+    The name of a shipped file is its path below ``configs/runs``, or else below ``configs``, with ``/`` or ``_``
+    between its parts: ``sjaffe_ldlf``, ``configs/runs/sjaffe_ldlf.yaml`` and ``configs/runs/sjaffe/ldlf.yaml`` are
+    one. Relative paths are searched in the working directory, then beside ``train.py``.
+
+    Raises:
+        LDLError: there is no such file.
+    """
+    root, given = project_root(), os.path.expanduser(given)
+    if os.path.exists(given) or not re.fullmatch(r"[\w./-]+", given):
+        return given
+    if root and os.path.isfile(root / given):
+        return str(root / given)
+    known = shipped(folder := configs_folder())
+    parts = Path(re.sub(r"\.ya?ml$", "", given)).parts
+    inside = parts[len(parts) - parts[::-1].index("configs") :] if "configs" in parts else parts
+    if _name(inside) in known:
+        return str(known[_name(inside)])
+    near = did_you_mean(_name(inside), known) or f"; {folder} holds the shipped ones"
+    raise LDLError(f"configuration {given} does not exist{near}")
+
+
+def read_config(given: str | Path) -> dict[str, Any]:
+    """Return the content of a configuration, given as for :func:`find_config`, with the text of its scalars.
+
+    See :func:`ldl.validation.yaml_text.load`.
+
+    Raises:
+        LDLError: there is no such file, or it is no mapping of options in YAML.
+    """
+    return copy.deepcopy(_load(str(given)))
+
+
+def read_streams(args: list[str]) -> list[str]:
+    """Return a command line with the content of configurations that are piped, as in ``-c -`` or ``-c <(...)``.
+
+    A pipe can be read only once, and a configuration is read several times, also by other processes. Raises LDLError
+    if there is too much, or it is no text in UTF-8.
+    """
+    options = [
+        Given(option.name, text, [option.name, text]) if (text := _piped(option)) is not None else option
+        for option in tokenize(args)
+    ]
+    return words_of(options)
+
+
+def _piped(option: Given) -> str | None:
+    if not option.is_config or not re.fullmatch(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+", option.value):
+        return None
+    try:
+        with open(0 if option.value == "-" else option.value, "rb", closefd=option.value != "-") as stream:
+            content = stream.read(MAX_PIPED + 1)
+        text = content.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LDLError(f"{option.name} {option.value} cannot be read as text in UTF-8: {error}") from None
+    if len(content) > MAX_PIPED:
+        raise LDLError(f"{option.name} {option.value} has more than {MAX_PIPED} bytes; a configuration is short")
+    return text + "\n"
+
+
+def with_current_paths(text: str) -> str:
+    """Replace the import paths of classes that have moved."""
+    return re.sub(r"\b[A-Za-z_]\w*(?:\.\w+)+", lambda match: current_path(match[0]), text)
+
+
+def has_key(given: str, key: str) -> bool:
+    """Return whether a configuration has a key."""
+    return key in _load(given)
+
+
+def read_option(name: str, text: str) -> Any:
+    """Return the value that a command line gives an option. Raises LDLError for a mistake inside of brackets."""
+    try:
+        return load_option(text)
+    except yaml.YAMLError as error:
+        raise LDLError(f"{name} {text!r} is no YAML: {_reason(error)}; put a text in quotes") from None
+
+
+def merge(before: Any, now: Any) -> Any:
+    """Return a configuration over an earlier one: mappings are merged, and a new class starts from its own defaults."""
+    if isinstance(before, str) and isinstance(now, dict):
+        before = {"class_path": before}
+    if isinstance(before, dict) and "class_path" in before and isinstance(now, dict):
+        now = now if {"class_path", "init_args", "dict_kwargs"} & now.keys() else {"init_args": now}
+    if not isinstance(before, dict) or not isinstance(now, dict | str):
+        return now
+    if "class_path" in before and class_name(now) not in (None, class_name(before)):
+        return now
+    if isinstance(now, str):
+        if before.keys() == {"init_args"}:
+            return {"class_path": now, **before}
+        return before if "class_path" in before else now
+    return before | {name: merge(before.get(name), value) for name, value in now.items()}
+
+
+def class_name(value: Any) -> str | None:
+    """Return the name of a class of a configuration without its module; None for a value that names no class."""
+    path = value.get("class_path") if isinstance(value, dict) else value
+    return current_path(path).rpartition(".")[2] if isinstance(path, str) else None
+
+
+def _load(given: str) -> dict[str, Any]:
+    found = find_config(given)
+    if not os.path.exists(found) and re.search(r"[:{\n]", found):
+        return _parsed("-c", found)
+    state = os.stat(found) if os.path.exists(found) else None
+    return _read(found, state and (state.st_mtime_ns, state.st_size, state.st_ino))
+
+
+@lru_cache(maxsize=256)
+def _read(path: str, state: object) -> dict[str, Any]:
+    """Read a file once as long as its ``state`` is the same."""
+    return _parsed(path, read_text(Path(path), "configuration", "correct -c"))
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    try:
+        content = load(with_current_paths(text))
+    except yaml.YAMLError as error:
+        raise LDLError(f"{path} is no configuration: {_reason(error)}") from None
+    except TypeError:  # a mapping or a list for a key
+        raise LDLError(f"{path} is no configuration: a key is no text; options have names") from None
+    except RecursionError:
+        raise LDLError(f"{path} is nested too deep; a configuration has a few levels") from None
+    if not isinstance(content, dict):
+        raise LDLError(f"{path} is no mapping of options, such as trainer: {{max_epochs: 3}}")
+    return content
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    """Describe an error in one line; PyYAML's own text takes several and names a file of its own."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())[:200]
+    words = " ".join(filter(None, (error.context, error.problem)))
+    if "alias" in words or "cannot start any token" in words or "tag" in words:
+        words += "; put a text that begins with * or another sign of YAML in quotes"
+    return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {words}"

@@ -1,0 +1,230 @@
+"""Help and lists of classes, from the signatures and docstrings of the classes that a command line can name."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+
+from ldl.command.arguments import tokenize
+from ldl.command.classes import BASES, OURS, find_class, subclasses
+from ldl.command.console import SUBCOMMANDS
+from ldl.command.messages import no_class, program
+from ldl.command.options import CommandParser, option_texts
+from ldl.command.parser import RUN_OPTIONS
+from ldl.data.sources import SOURCES
+from ldl.errors import LDLError, did_you_mean
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
+from ldl.options import options_of
+from ldl.plugins import discover
+from ldl.run.loggers import WandbOptions
+from ldl.run.output import silence
+from ldl.task import Task
+
+TITLES = {"model.head": "Heads", "data": "Data", "model.backbone": "Backbones"}
+GROUPS: dict[str, tuple[type, str]] = {
+    "model": (Task, "optimiser, schedule, decoder, mixup"),
+    "trainer": (pl.Trainer, "epochs, devices, precision, what is logged"),
+    "wandb": (WandbOptions, "Weights & Biases"),
+}
+"""Options in groups, with the class that takes them and a line about them."""
+PARSERS_OWN = [
+    ("-c, --config", "Configuration, by name (heads/softmax) or file; several compose."),
+    ("--seed_everything", "Seed of the run, default 0; false for none."),
+    ("--print_config", "Print the whole configuration, and run nothing."),
+    ("--version", "Print the version."),
+]
+LEFT = 22
+"""Width of the names on the first page."""
+
+
+def help_page(args: list[str]) -> str | None:
+    """Return the help page that a command line requests; None if it requests none, or a page that the parser prints.
+
+    Raises:
+        LDLError: there is no such class or group.
+    """
+    for name, value, _ in tokenize(args):
+        if name in ("-h", "--help"):
+            return _front()
+        if name.startswith("--help."):
+            return _group(name.removeprefix("--help."))
+        key = name.removeprefix("--").removesuffix(".help")
+        if name.endswith(".help") and key in OURS:
+            return _chosen(key, value) if value and not value.startswith("-") else "\n".join(_names(key))
+    return None
+
+
+def heads(args: list[str]) -> None:
+    """The heads that can be named, including heads of plugins: how each learns, what it takes, and its options."""
+    _show(args, "heads", heads.__doc__, "model.head", "a head")
+
+
+def data(args: list[str]) -> None:
+    """The data sets that can be named, including data of plugins: files, source, protocols, and options."""
+    _show(args, "data", data.__doc__, "data", "a data module")
+
+
+def _show(args: list[str], command: str, doc: str | None, key: str, what: str) -> None:
+    parser = CommandParser(command, doc)
+    parser.add_argument("name", nargs="?", help=f"{what}, for all its options")
+    name = parser.parse_args(args).name
+    silence()
+    discover()
+    if name is None:
+        print(_list(key))
+    elif (page := _chosen(key, name)) is not None:
+        print(page)
+    else:
+        paths = [_path(cls) for cls in known(key) if cls.__name__ == name.rpartition(".")[2]]
+        fix = f"give {' or '.join(paths)}" if paths else f"ldl {command} lists all"
+        raise LDLError(f"{name!r} is not the name of {what}, or of several; {fix}")
+
+
+def known(key: str) -> list[type]:
+    """Return the classes that an option can name, by name."""
+    return sorted(dict.fromkeys(subclasses(BASES[key])), key=lambda cls: cls.__name__.lower())
+
+
+def _front() -> str:
+    run = program()
+    lines = [
+        "Models whose output is a label distribution: how much each label describes an instance.",
+        "",
+        _row(run, "train and test on the built-in data set, with charts in runs/"),
+        _row(f"{run} OPTIONS", f"such as {run} -c tabular --data.path FILE"),
+        _row("ldl SUBCOMMAND ...", "see below"),
+    ]
+    for key in OURS:
+        lines += ["", *_names(key)]
+    lines += ["", "Subcommands:", *(_row(name, line) for name, (_, line) in SUBCOMMANDS.items()), "", "Options:"]
+    lines += [_row(name, text) for name, text in PARSERS_OWN]
+    for name, (kind, default, text) in RUN_OPTIONS.items():
+        if name not in GROUPS:
+            lines += _option(f"--{name}", kind, default, text)
+    return "\n".join([*lines, "", "More:", *(_row(f"--help.{name}", line) for name, (_, line) in GROUPS.items())])
+
+
+def _names(key: str) -> list[str]:
+    title = f"{TITLES[key]}: --{key} NAME; --{key}.help NAME prints the options of one"
+    return [title, *(_row(cls.__name__, _summary(cls)) for cls in known(key))]
+
+
+def _group(name: str) -> str:
+    if name not in GROUPS:
+        raise LDLError(
+            f"there is no help on {name!r}{did_you_mean(name, GROUPS)}; pass --help.{', --help.'.join(GROUPS)}"
+        )
+    return "\n".join(_options(GROUPS[name][0], name, without=("head", "backbone")))
+
+
+def _chosen(key: str, given: str) -> str | None:
+    cls = find_class(key, given)
+    if cls is None and given.isidentifier() and given not in {cls.__name__ for cls in known(key)}:
+        raise LDLError(no_class(key, given))
+    if cls is None or not issubclass(cls, BASES[key]):
+        return None
+    traits = [f"{name}: {value}" for name, value in _traits(cls).items() if value]
+    return "\n".join([f"{cls.__name__} ({_path(cls)})", *traits, "", _text(cls), "", *_options(cls, key)])
+
+
+def _list(key: str) -> str:
+    lines = []
+    for cls in known(key):
+        own = "" if cls.__module__.startswith("ldl.") else f" ({cls.__module__})"
+        traits = {name: value for name, value in _traits(cls).items() if value}
+        short = "".join(f"{traits.pop(name)}; " for name in ("learns", "takes") if name in traits)
+        lines += _wrapped(short + _summary(cls) + own, f"{cls.__name__:{LEFT}} ", " " * (LEFT + 1))
+        for name, value in traits.items():
+            lines += _wrapped(f"{name}: {value}", " " * (LEFT + 1), " " * (LEFT + 3))
+    return "\n".join(lines)
+
+
+def _traits(cls: type) -> dict[str, str]:
+    if issubclass(cls, BASES["data"]):
+        own = options_of(cls)
+        chosen, usual = own.get("protocol"), getattr(own.get("path"), "default", None)
+        protocols = list(getattr(cls, "protocols", {})) or list(chosen.choices if chosen else ())
+        names = [Path(str(usual)).name, *(base.__name__ for base in cls.__mro__)]
+        source = next((SOURCES[name] for name in names if name in SOURCES), None)
+        traits = {} if source is None else {"files": source.layout, "from": f"{source.where} ({source.licence})"}
+        return {**traits, "protocols": ", ".join(protocols) or str(cls.protocol)}  # type: ignore[attr-defined]
+    if not issubclass(cls, Head):
+        return {}
+    ways = {ImageHead: "fitted on images", FittedHead: "fitted", AlternatingHead: "alternating", Head: "by gradient"}
+    takes = "images" if issubclass(cls, ImageHead) else "bags" if cls.takes_bags else "rows"
+    return {
+        "learns": next(words for kind, words in ways.items() if issubclass(cls, kind)),
+        "takes": takes + (", missing values" if cls.takes_missing else ""),
+    }
+
+
+def _path(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _text(cls: type) -> str:
+    """Return the docstring of a class without its lists of arguments and attributes."""
+    text = re.split(r"\n\s*(?:Args|Attributes):\n", inspect.getdoc(cls) or "")[0]
+    return text.strip().replace("``", "")
+
+
+def _summary(cls: type) -> str:
+    return " ".join(_text(cls).split("\n\n")[0].split()).rstrip(".:")
+
+
+def _options(cls: type, key: str, without: Iterable[str] = ()) -> list[str]:
+    texts = option_texts(cls)
+    try:
+        signature = inspect.signature(cls, eval_str=True)
+    except NameError:  # types that are imported for type checkers alone
+        signature = inspect.signature(cls)
+    ranges, lines = options_of(cls), []
+    for name, parameter in signature.parameters.items():
+        if name not in without:
+            known = ranges.get(name)
+            accepted = "" if known is None else known.range + (known.what and f", {known.what}")
+            text = texts.get(name, "")
+            lines += _option(f"--{key}.{name}", parameter.annotation, parameter.default, text, accepted)
+    return lines
+
+
+def _option(name: str, kind: Any, default: Any, text: str, accepted: str = "") -> list[str]:
+    accepted = "" if accepted.startswith("one of") else accepted
+    shown = "" if default is inspect.Parameter.empty else f"default {_value(default)}"
+    about = "; ".join(filter(None, (_type(kind), accepted, shown)))
+    return [f"  {name}  {about}".rstrip(), *_wrapped(" ".join(text.replace("``", "").split()), " " * 6, " " * 6)]
+
+
+def _type(kind: Any) -> str:
+    """Return a type without the modules of classes."""
+    empty = kind is inspect.Parameter.empty
+    text = "" if empty else kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    return re.sub(r"\b(?:\w+\.)+(?=[A-Za-z])", "", text).replace("NoneType", "null").replace("None", "null")
+
+
+def _value(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if inspect.isclass(value):
+        return value.__name__
+    return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+def _row(name: str, text: str) -> str:
+    left = f"  {name:{LEFT}} "
+    return left + textwrap.shorten(text, _width() - len(left), placeholder=" ...")
+
+
+def _wrapped(text: str, first: str, others: str) -> list[str]:
+    return textwrap.wrap(text, _width(), initial_indent=first, subsequent_indent=others)
+
+
+def _width() -> int:
+    return min(120, shutil.get_terminal_size((100, 24)).columns)

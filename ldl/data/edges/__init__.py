@@ -1,1 +1,0 @@
-"""BSDS500 and edge sets of its layout."""

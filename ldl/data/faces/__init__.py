@@ -1,1 +1,0 @@
-"""Data modules of faces with ages or head poses."""

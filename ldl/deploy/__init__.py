@@ -1,0 +1,1 @@
+"""Deployment of trained models: export, hub, model card, demo."""

@@ -1,0 +1,150 @@
+"""Edge maps of the test images and their evaluation, and the choice of a run's report."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from ldl import charts
+from ldl.charts.drawing import spared, spread
+from ldl.collective import current_collective
+from ldl.data.base import LDLDataModule
+from ldl.edges.benchmark.evaluation import Load, agreement, evaluate, evaluate_crisp, scores
+from ldl.edges.benchmark.ground_truth import GroundTruth, read_edge_map, read_probability, write_edge_map
+from ldl.edges.benchmark.thinning import SMOOTHING, suppress
+from ldl.edges.benchmark.votes import QUESTIONS, count_votes, panel, to_dict
+from ldl.edges.charts import precision_recall
+from ldl.labels import LabelSpace
+from ldl.reports.files import write_json
+from ldl.reports.maps import SHOWN, EachImage, MapReport
+from ldl.reports.rows import Report, data_of, name_of
+from ldl.task import Task
+
+EDGE = 1
+"""Index of the label edge."""
+EDGE_METRICS = ("ods", "ois", "ap", "r50")
+VOTES = ("nll", "brier", "ece")
+"""Scores of the map as the probability of a vote, for each of :data:`ldl.edges.benchmark.votes.QUESTIONS`."""
+CRISP = ("crisp_ods", "crisp_ois", "crisp_ap", "crisp_ac")
+"""Metrics of the maps without thinning: CEval, and average crispness."""
+LOGGED = (*EDGE_METRICS, *CRISP, *(f"{question}_{score}" for question in QUESTIONS for score in VOTES), "disagreement")
+
+
+@runtime_checkable
+class Annotated(Protocol):
+    """A data set of images in which several annotators drew edges.
+
+    It may have ``smoothing`` for :func:`ldl.edges.benchmark.thinning.suppress`.
+    """
+
+    def read(self, row: int) -> tuple[np.ndarray, GroundTruth]:
+        """Return an image, (H, W, 3) uint8, and its annotations."""
+
+    def ground_truth(self, row: int) -> GroundTruth:
+        """Return the annotations of an image."""
+
+
+def report_for(task: Task, data: LDLDataModule, folder: Path, draw: bool = True, quote: bool = False) -> pl.Callback:
+    """Return the callback that writes the results of a test or prediction into the run directory ``folder``.
+
+    A task that predicts every pixel gets a map per image, and with annotated edges their evaluation.
+    """
+    if not task.gives_maps:
+        return Report(folder, draw, quote)
+    return (EdgeReport if isinstance(data, Annotated) else MapReport)(folder, draw, quote)
+
+
+class EdgeReport(EachImage):
+    """Write edge maps, ``evaluation.json``, ``votes.json`` and ``charts/`` after a test, and log :data:`LOGGED`.
+
+    Maps are grey PNGs: ``strengths/NAME.png`` as predicted, ``edges/NAME.png`` after non-maximum suppression, and
+    ``disagreement/NAME.png``, 4 p (1 - p) of the predicted probability p: white if every second annotator is expected
+    to draw an edge. NAME is the last part of the image's name. The data are :class:`Annotated`. ``disagreement`` is the
+    correlation of p (1 - p) with that of the annotators; it is left out if no image has two annotators.
+    """
+
+    def write(self, data: Any, index: int, output: dict[str, Tensor], labels: LabelSpace) -> float:
+        strength = output["prediction"][..., EDGE].float().cpu().numpy()
+        thin = suppress(strength, smoothing=getattr(data, "smoothing", SMOOTHING))
+        write_edge_map(self._file("strengths", data, index), strength)
+        write_edge_map(self._file("edges", data, index), thin)
+        write_edge_map(self._file("disagreement", data, index), 4 * strength * (1 - strength))
+        return math.nan
+
+    def finish(self, trainer: pl.Trainer, task: Any, index: np.ndarray, result: np.ndarray) -> None:
+        if not trainer.testing:
+            return
+        collective = current_collective()
+        results = torch.zeros(len(LOGGED), device=task.device)
+        if collective.rank == 0:
+            measured = self._evaluate(data_of(trainer), index, trainer.progress_bar_callback is not None)
+            results = torch.tensor([measured[name] for name in LOGGED]).to(results)
+        results = collective.broadcast(results)
+        there = {f"test_{name}": value for name, value in zip(LOGGED, results) if not value.isnan()}
+        task.log_dict(there, rank_zero_only=True)
+
+    def _evaluate(self, data: Annotated, index: np.ndarray, show_progress: bool) -> dict[str, Any]:
+        """Evaluate the maps, write the results and return them."""
+        rows = {self._file("edges", data, row).stem: row for row in index.tolist()}
+
+        def truth(name: str) -> GroundTruth:
+            return data.ground_truth(rows[name])
+
+        def load(kind: str) -> Load:
+            return lambda name: (read_edge_map(self._file(kind, data, rows[name])), truth(name))
+
+        def probability(name: str) -> tuple[np.ndarray, int, np.ndarray]:
+            return *read_probability(self._file("strengths", data, rows[name])), truth(name).boundaries
+
+        self.evaluation = evaluate(list(rows), load("edges"), show_progress=show_progress)
+        measured = self.evaluation.to_dict()
+        write_json(self.folder / "evaluation.json", measured)
+        raw, more = evaluate_crisp(list(rows), load("strengths"), stricter=(), show_progress=show_progress)
+        crisp = {**scores(raw.thresholds, raw.counts), "ac": more["ac"]}
+        measured |= {name: crisp[name.removeprefix("crisp_")] for name in CRISP}
+        counts = count_votes(list(rows), probability, show_progress)
+        votes = to_dict(counts, {"raw": counts.stated()})
+        write_json(self.folder / "votes.json", votes)
+        whole = votes["raw"]["all"]
+        measured |= {f"{question}_{score}": whole[question][score] for question in QUESTIONS for score in VOTES}
+        return measured | {"disagreement": votes["disagreement"]["raw"].get("all", math.nan)}
+
+    def sheets(self, trainer: pl.Trainer, task: Any) -> dict[str, Path]:
+        """Draw the precision-recall curve, with the annotators' agreement, and two sheets."""
+        if not trainer.testing:
+            return {}
+        data, paths, rows = data_of(trainer), dict[str, Path](), self.index.tolist()
+        with spared("charts/precision_recall.png"):
+            truth = dict(zip((self._file("edges", data, row).stem for row in rows), rows))
+            shows = trainer.progress_bar_callback is not None
+            human = agreement(list(truth), lambda name: data.ground_truth(truth[name]), show_progress=shows)
+            path, name = self.folder / "charts" / "precision_recall.png", type(task.head).__name__
+            paths["precision_recall"] = precision_recall(path, {name: self.evaluation}, human)
+        return paths | self._sheets(data, self.index[spread(len(rows), SHOWN)], task.labels)
+
+    def _sheets(self, data: Annotated, rows: np.ndarray, labels: LabelSpace) -> dict[str, Path]:
+        """Draw some images with predicted edges, and with disagreement if they have two annotators."""
+        edges, split = [], []
+        for row in rows.tolist():
+            image, drawn = data.read(row)
+            shown = {kind: read_edge_map(self._file(kind, data, row)) for kind in ("edges", "disagreement")}
+            name, found = Path(name_of(data, row)).name, panel(drawn.boundaries).disagreement
+            edges.append((name, [image, drawn.boundaries.mean(0), shown["edges"]]))
+            if found is not None:
+                # The estimate is unbiased, and reaches 2 for two annotators who differ.
+                split.append((name, [image, np.minimum(4 * found, 1), shown["disagreement"]]))
+        folder, titles = self.folder / "charts", ("image", "share of annotators", "prediction, thinned")
+        paths = {"edges": charts.maps(folder / "edges.png", edges, titles, labels)}
+        if split:
+            titles = ("image", "annotators disagree", "disagreement, predicted")
+            paths["disagreement"] = charts.maps(folder / "disagreement.png", split, titles, labels)
+        return paths
+
+    def _file(self, kind: str, data: Any, row: int) -> Path:
+        return self.folder / kind / f"{Path(name_of(data, row)).name}.png"

@@ -1,1 +1,0 @@
-"""Running a configuration: the parser of the command line, training, testing, prediction and the output of runs."""

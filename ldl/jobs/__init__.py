@@ -1,0 +1,1 @@
+"""Jobs: runs distributed over processes, and cross-validation as jobs over folds."""

@@ -1,0 +1,170 @@
+"""The identity of a result: digests of the configuration, the data, plugin sources and weights, and the version.
+
+Results are reused if nothing changed that decides them. Options of folders, workers and displays do not count.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import io
+import json
+import os
+import pydoc
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jsonargparse import Namespace
+
+from ldl.backbones.timm_network import local_weights
+from ldl.data.base import LDLDataModule
+from ldl.data.storage import pieces
+from ldl.errors import LDLError
+from ldl.options import names_with_role
+from ldl.protocols import Fold
+from ldl.run.record import DISPLAY_OPTIONS, PLACE_OPTIONS
+from ldl.validation.yaml_text import load_values
+
+VERSIONED = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations"}
+VERSIONED |= sys.stdlib_module_names
+"""Packages whose classes change only with their version."""
+
+LIMITS = (
+    *("trainer.limit_val_batches", "trainer.limit_test_batches", "trainer.overfit_batches", "trainer.fast_dev_run"),
+    *("trainer.limit_predict_batches", "trainer.barebones"),
+)
+"""Options of Lightning that leave instances out."""
+
+OTHER_WORKER = (
+    "a worker has other data, weights or plugins, or another version of ldl, than the process that started it"
+)
+
+
+def data_text(text: str) -> str:
+    """Return the data part of a YAML configuration without the fold."""
+    content = load_values(text)["data"]
+    content.get("init_args", {}).pop("fold", None)
+    return json.dumps(content, sort_keys=True)
+
+
+def deciding_options(text: str) -> dict[str, Any]:
+    """Return the options of a YAML configuration that decide its results, with digests of the files they name.
+
+    The fold and the content of the data are left out.
+    """
+    content: dict[str, Any] = load_values(text)
+    for name in ("fold", *names_with_role(LDLDataModule, "path", "place")):
+        content["data"].get("init_args", {}).pop(name, None)
+    for name in DISPLAY_OPTIONS:
+        content["trainer"].pop(name, None)
+    for name in PLACE_OPTIONS:
+        content.pop(name, None)
+    if files := file_digests(content.get("model")) | source_digests(content):
+        content["files"] = files
+    return content
+
+
+def file_digests(content: Any) -> dict[str, str]:
+    """Return digests of the files that a part of a configuration names, also weights found by a network's name."""
+    files: dict[str, str | Path] = {}
+    for part in _parts(content):
+        if isinstance(part, str) and os.path.isfile(part):
+            files[part] = part
+        elif isinstance(part, dict) and (file := _found_weights(part)):
+            # The network's name is the key, because the path differs between machines.
+            files[f"{part['name']}*.safetensors"] = file
+    return {name: _file_digest(file) for name, file in files.items()}
+
+
+def _found_weights(part: dict[str, Any]) -> Path | None:
+    return local_weights(str(part.get("name"))) if part.get("pretrained") and not part.get("weights") else None
+
+
+def source_digests(content: Any) -> dict[str, str]:
+    """Return digests of the modules of classes, and of their base classes, that a part of a configuration names.
+
+    Modules of versioned packages are left out, and so are the imports of a module.
+    """
+    paths = [part.get("class_path") for part in _parts(content) if isinstance(part, dict)]
+    classes = [pydoc.locate(path) for path in paths if isinstance(path, str) and not _is_versioned(path)]
+    owners = {base.__module__ for cls in classes for base in (inspect.getmro(cls) if inspect.isclass(cls) else (cls,))}
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in owners if not _is_versioned(name)}
+    return {name: _file_digest(file) for name, file in files.items() if file is not None}
+
+
+def _is_versioned(path: str) -> bool:
+    return path.partition(".")[0] in VERSIONED
+
+
+def _parts(content: Any) -> Iterator[Any]:
+    yield content
+    if isinstance(content, dict | list | tuple):
+        for part in content.values() if isinstance(content, dict) else content:
+            yield from _parts(part)
+
+
+def _file_digest(file: str | Path) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def content_digest(data: LDLDataModule) -> str:
+    """Return a digest of the inputs, the columns and the rows of all folds of a data module after ``setup``."""
+    digest = hashlib.sha256((data.content_key or "").encode())
+    if data.content_key is None:
+        with torch.random.fork_rng(devices=[]):
+            for batch in data.whole_dataloader():
+                digest.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
+    for name in sorted(data.columns):
+        digest.update(f"{name} {len(data.columns[name])}".encode())
+        for piece in pieces(data.columns[name]):
+            digest.update(_bytes(piece))
+    with redirect_stdout(io.StringIO()):  # lines about a fold are printed when the fold is trained
+        for fold in range(data.num_folds) or [data.fold]:
+            split = split_of(data, fold)
+            for rows in (split.train, split.val, split.test):
+                digest.update(f"{len(rows)}".encode() + np.asarray(rows, np.int64).tobytes())
+    return digest.hexdigest()
+
+
+def split_of(data: LDLDataModule, fold: int) -> Fold:
+    """Return the rows of a fold without selecting it."""
+    other = copy.copy(data)
+    other.fold = fold
+    return other.cut()
+
+
+def _bytes(part: torch.Tensor) -> bytes:
+    return part.contiguous().numpy().tobytes()
+
+
+def short_digest(*parts: Any) -> str:
+    """Return a digest of 16 digits of anything that JSON can express."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
+    """Return the key that the folds of a cross-validation share.
+
+    Args:
+        text: The configuration of a fold as YAML.
+        data: Its data module after ``setup``.
+    """
+    options = json.dumps(deciding_options(text), sort_keys=True)
+    digests = {"options": hashlib.sha256(options.encode()).hexdigest(), "data": content_digest(data)}
+    return {**{name: value[:16] for name, value in digests.items()}, "version": version("ldl")}
+
+
+def check_one_process(config: Namespace, what: str) -> None:
+    """Raise LDLError if the configured trainer uses several processes; ``what`` begins the message."""
+    devices, nodes = config.trainer.devices, config.trainer.num_nodes
+    if nodes > 1 or devices not in ("auto", 1, "1", [0]):
+        given = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
+        raise LDLError(f"{what} in one process; leave {given} out, or give --trainer.devices 1")

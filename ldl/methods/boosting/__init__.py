@@ -1,1 +1,0 @@
-"""Boosting of bags: MILBoost and MPLBoost (Babenko et al. 2008)."""

@@ -1,0 +1,1 @@
+"""Search over runs: comparison, tuning, statistics, lists of runs."""

@@ -1,0 +1,381 @@
+"""The candidates of a comparison: the file that lists them, and their training as runs that leave no files."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+import numpy as np
+import torch
+
+from ldl.command.arguments import Given, dotted, last_value, plain, tokenize, typed, words_of
+from ldl.command.configs import find_config, has_key, read_config
+from ldl.command.messages import no_option_of
+from ldl.command.parser import LDLCLI
+from ldl.command.values import read_value
+from ldl.data.base import LDLDataModule
+from ldl.data.storage import pieces
+from ldl.errors import LDLError
+from ldl.jobs.crossval import Parse
+from ldl.jobs.identity import (
+    LIMITS,
+    check_one_process,
+    content_digest,
+    data_text,
+    deciding_options,
+    short_digest,
+    split_of,
+)
+from ldl.options import Option
+from ldl.run.run import seed_of
+from ldl.run.training import fit_and_test, seed_everything
+from ldl.search.selection import Candidate, Selection, Setting
+from ldl.task import Task
+from ldl.validation.yaml_text import dump, resolved
+
+T = TypeVar("T")
+
+NO_FILES: dict[str, Any] = {
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+    "devices": 1,
+}
+"""Options of a trainer that works in this process, leaves no files and prints nothing."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate of a comparison file.
+
+    Attributes:
+        run: The run configuration: a file, its name, or the options themselves.
+        options: Dotted options that replace those of the run.
+        grid: Dotted options with the values to choose from in every training set.
+        tuning: Dotted options for the choice alone, such as fewer trees.
+    """
+
+    run: str | dict[str, Any] = ""
+    options: Setting = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    tuning: Setting = field(default_factory=dict)
+
+    def settings(self, given: set[str]) -> list[Setting]:
+        """Return all points of the grid, without the options that the command line has ``given``."""
+        grid = {name: values for name, values in self.grid.items() if plain(name) not in given}
+        return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
+
+
+@dataclass(frozen=True)
+class Choose:
+    """The options ``choose`` of a comparison file; see :class:`Selection`."""
+
+    inner_folds: int = 3
+    val_fraction: float = 0.2
+
+
+RANGES = {"inner_folds": Option(least=1), "val_fraction": Option(above=0, below=1)}
+
+
+@dataclass(frozen=True)
+class ComparisonFile:
+    """A comparison file with the rest of the command line.
+
+    Attributes:
+        entries: Candidates by name, the simplest first.
+        selection: How settings are chosen.
+        common: Parts of the run configuration of all candidates, such as ``data``.
+        args: The rest of the command line, which holds for all candidates.
+        run_dir: Run directory of the command line, or None.
+    """
+
+    entries: dict[str, Entry]
+    selection: Selection
+    common: dict[str, Any]
+    args: list[str]
+    run_dir: str | None
+
+    def command(self, entry: Entry, setting: Setting) -> list[str]:
+        """Return the command line of a run that trains a candidate in a setting."""
+        run = entry.run if isinstance(entry.run, str) else dump(entry.run)
+        common = ["-c", dump(self.common)] if self.common else []
+        # Another class of data starts from its own defaults, to which the candidate's options are added.
+        data = words_of(option for option in tokenize(self.args) if option.name == "--data")
+        rest = words_of(option for option in tokenize(self.args) if option.name != "--data")
+        return ["-c", run, *common, *data, *dotted(entry.options), *rest, *dotted(setting), "--stage", "fit"]
+
+    @property
+    def given(self) -> set[str]:
+        """Names of the options of the command line, without ``init_args``."""
+        return {plain(option.name.removeprefix("--")) for option in tokenize(self.args)}
+
+
+def find_file(given: list[Given], args: list[str], stage: str, key: str, example: str) -> Given | None:
+    """Return the only configuration that has ``key``; None if the command line has another stage or ``--help``.
+
+    Raises:
+        LDLError: The file is given with another stage, or there is not exactly one file.
+    """
+    named = last_value(given, "--stage")
+    files = [option for option in given if option.is_config and has_key(option.value, key)]
+    if {"-h", "--help"} & set(args) or (named != stage and not files):
+        return None
+    if named not in (None, stage):
+        raise LDLError(f"{files[0].value} has the key {key}, and --stage is {named}; give --stage {stage}")
+    if len(files) != 1:
+        found = "is none" if not files else f"are {len(files)}"
+        raise LDLError(f"--stage {stage} takes one file with the key {key}, such as -c {example}, and here {found}")
+    return files[0]
+
+
+def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]) -> T:
+    """Make a dataclass from a mapping in a file.
+
+    Args:
+        cls: The dataclass.
+        given: The mapping.
+        where: Its place, for messages.
+        ranges: Ranges of its numbers.
+
+    Raises:
+        LDLError: An option is unknown, has another type or is out of its range.
+    """
+    if not isinstance(given, dict):
+        raise LDLError(f"{where} is {given!r}, but must be a mapping of options")
+    hints, content = get_type_hints(cls), dict(given)
+    for name, value in given.items():
+        if name not in hints:
+            raise LDLError(no_option_of(where, str(name), list(hints)))
+        option = replace(ranges.get(name, Option()), annotation=hints[name])
+        if not isinstance(value, list | dict):
+            value = content[name] = read_value(value, option.kinds)
+        kinds = [] if option.choices else [get_origin(kind) or kind for kind in option.kinds]
+        if not option.accepts(value) or (kinds and type(value) not in kinds):
+            accepted = " or ".join(kind.__name__ for kind in kinds)
+            raise LDLError(f"{where}.{name} {value!r} must be {' '.join(filter(None, (accepted, option.range)))}")
+    return cls(**content)
+
+
+def read_comparison(args: list[str]) -> ComparisonFile | None:
+    """Read the comparison of a command line; None if the command line has another stage or ``--help``.
+
+    Raises:
+        LDLError: The file is given without the stage, the stage without a file, or the file has a mistake.
+    """
+    given = tokenize(args)
+    file = find_file(given, args, "compare", "candidates", "configs/compare/tabular.yaml")
+    if file is None:
+        return None
+    rest = words_of(option for option in given if option.name not in ("--stage", "--run_dir") and option is not file)
+    path = Path(find_config(file.value))
+    content = read_config(path)
+    entries, choose = content.pop("candidates"), resolved(content.pop("choose", None) or {})
+    content.pop("stage", None)
+    if not isinstance(entries, dict) or not entries:
+        raise LDLError(f"{path}: candidates is {entries!r}, but must be a mapping of names to run configurations")
+    choice = read_part(Choose, choose, f"{path}: choose", RANGES)
+    return ComparisonFile(
+        {str(name): _read_entry(f"{path}: candidate {name}", entry) for name, entry in entries.items()},
+        Selection(inner_folds=choice.inner_folds, val_fraction=choice.val_fraction),
+        content,
+        rest,
+        last_value(given, "--run_dir"),
+    )
+
+
+def _read_entry(where: str, given: Any) -> Entry:
+    if isinstance(given, dict):
+        settings = {name: given[name] for name in ("options", "tuning", "grid") if name in given}
+        given = {**given, **typed(where, settings)}
+    entry = Entry(given) if isinstance(given, str) else read_part(Entry, given, where, {})
+    if not entry.run:
+        raise LDLError(f"{where} is {given!r}, but must name a run, such as run: tabular/ldlf")
+    for name, values in entry.grid.items():
+        if not isinstance(values, list) or not values:
+            raise LDLError(f"{where}: grid.{name} is {values!r}, but must be a list of the values to choose from")
+    return entry
+
+
+class RunCandidate(Candidate):
+    """A run configuration in each of its settings. Data that several settings share are read once.
+
+    Args:
+        name: Name in tables.
+        file: The comparison.
+        entry: The candidate in it.
+        parse: Parses a command line.
+        opened: Data modules that are open, by their configuration.
+
+    Raises:
+        LDLError: A setting cannot be parsed, its data cannot be read, or a comparison does not support it.
+    """
+
+    def __init__(
+        self, name: str, file: ComparisonFile, entry: Entry, parse: Parse, opened: dict[str, LDLDataModule]
+    ) -> None:
+        self.name = name
+        self.settings = entry.settings(file.given)
+        self._opened = opened
+        cheaper = entry.tuning if len(self.settings) > 1 else {}
+        try:
+            self._runs = [_Run(parse(file.command(entry, setting))) for setting in self.settings]
+            self._cheap_runs = [
+                _Run(parse(file.command(entry, {**setting, **cheaper}))) if cheaper else run
+                for run, setting in zip(self._runs, self.settings)
+            ]
+            for setting in self.settings:
+                data = self.open(setting, 0)
+                _check_rows(data)
+                for choosing in (False, True):
+                    run = self._run(setting, choosing)
+                    run.cli.make_task(run.config).build(data.labels, data.input_shape)
+        except LDLError as error:
+            raise LDLError(f"candidate {name}: {error}") from error
+
+    @property
+    def head(self) -> str:
+        """Class of the head in the first setting."""
+        return str(self._runs[0].config.model.head.class_path.rpartition(".")[2])
+
+    def identity(self, selection: Selection, digests: dict[str, str]) -> str:
+        """Return a digest of everything that decides the results of this candidate.
+
+        ``digests`` are those of data modules by their configuration; missing ones are added.
+        """
+        for run, setting in zip(self._runs, self.settings):
+            if run.data not in digests:
+                digests[run.data] = content_digest(self.open(setting, 0))
+        options = [run.options for run in [*self._runs, *self._cheap_runs]]
+        contents = [digests[run.data] for run in self._runs]
+        return short_digest(self.settings, options, str(selection), contents, version("ldl"))
+
+    def text(self, setting: Setting) -> str:
+        """Return the complete configuration of a setting as YAML."""
+        run = self._run(setting)
+        return run.cli.dump(run.config, self.open(setting, 0).chosen)
+
+    def value(self, setting: Setting, name: str) -> Any:
+        """Return the value of an option in a setting."""
+        return self._run(setting).config.get(name)
+
+    def open(self, setting: Setting, fold: int) -> LDLDataModule:
+        """Return the data module of a setting, which other candidates share: copy it before training."""
+        run = self._run(setting)
+        if run.data not in self._opened:
+            self._opened[run.data] = run.cli.make_data(run.config)
+            self._opened[run.data].setup()
+        data = self._opened[run.data]
+        if data.fold != fold:
+            data.select_fold(fold)
+        return data
+
+    def score(self, setting: Setting, data: LDLDataModule, choosing: bool = False) -> dict[str, float]:
+        """Return all metrics of the test set, as in ``results.json`` of the run."""
+        return self.fit(setting, data, choosing)[1]
+
+    def fit(self, setting: Setting, data: LDLDataModule, choosing: bool = False) -> tuple[Task, dict[str, float]]:
+        """Return the trained task with its :meth:`score`."""
+        run = self._run(setting, choosing)
+        seed_everything(seed_of(run.config))
+        task = run.cli.make_task(run.config)
+        task.build(data.labels, data.input_shape)
+        return task, fit_and_test(run.cli.make_trainer(run.config, [], **NO_FILES), task, data)[0]["metrics"]
+
+    def _run(self, setting: Setting, choosing: bool = False) -> _Run:
+        return (self._cheap_runs if choosing else self._runs)[self.settings.index(setting)]
+
+
+class _Run:
+    """A parsed command line of a comparison, its data as text, and the options that decide its results."""
+
+    def __init__(self, cli: LDLCLI) -> None:
+        self.cli, self.config = cli, cli.config
+        check_from_scratch(self.config, "compare")
+        text = cli.dump(self.config)
+        self.data, self.options = data_text(text), deciding_options(text)
+
+
+def check_from_scratch(config: Any, stage: str) -> None:
+    """Raise LDLError for options that a comparison or a search cannot follow."""
+    if config.ckpt_path is not None:
+        raise LDLError(f"--stage {stage} trains every model from scratch; leave --ckpt_path out")
+    if config.select == "best":
+        raise LDLError(f"--stage {stage} keeps no checkpoints to select the best from; leave --select best out")
+    check_one_process(config, f"--stage {stage} trains each model")
+
+
+def _check_rows(data: LDLDataModule) -> None:
+    if not data.num_folds:
+        raise LDLError(f"{type(data).__name__} has a published split and no folds to compare on; take data with folds")
+    if len(data.input_shape) != 1:
+        raise LDLError(
+            f"{type(data).__name__} gives inputs of shape {data.input_shape}; --stage compare takes rows of "
+            "features, such as TabularLDL or TabularValues"
+        )
+
+
+def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
+    """Return the candidates of a file, the mean predictor first, which is added if it is missing.
+
+    Raises:
+        LDLError: A candidate cannot be made, or they have different test rows.
+    """
+    opened: dict[str, LDLDataModule] = {}
+    made = [RunCandidate(name, file, entry, parse, opened) for name, entry in file.entries.items()]
+    if not any(candidate.head == "MeanPredictor" for candidate in made):
+        entry = Entry(next(iter(file.entries.values())).run, {"model.head": "MeanPredictor", "trainer.max_epochs": 1})
+        made.append(RunCandidate("MeanPredictor", file, entry, parse, opened))
+    made.sort(key=lambda candidate: candidate.head != "MeanPredictor")
+    reference = made[0].open(made[0].settings[0], 0)
+    for candidate in made:
+        for setting in candidate.settings:
+            if not _have_same_rows(candidate.open(setting, 0), reference):
+                raise LDLError(
+                    f"candidate {candidate.name} {setting or ''} has other targets or folds than {made[0].name}; "
+                    "give all candidates the same options of rows and folds"
+                )
+            limit = next(
+                (n for n in LIMITS if candidate.value(setting, n) != made[0].value(made[0].settings[0], n)), None
+            )
+            if limit is not None:
+                raise LDLError(f"candidate {candidate.name}: {limit} leaves instances out; give it on the command line")
+    return made
+
+
+def identities(candidates: list[RunCandidate], selection: Selection) -> dict[str, str]:
+    """Return the :meth:`RunCandidate.identity` of each candidate by name."""
+    digests: dict[str, str] = {}
+    return {candidate.name: candidate.identity(selection, digests) for candidate in candidates}
+
+
+def _have_same_rows(data: LDLDataModule, other: LDLDataModule) -> bool:
+    """Return whether the labels, the targets and the test rows of all folds are equal."""
+    if data is other:
+        return True
+    if not have_same_tests(data, other):
+        return False
+    targets = zip(*(pieces(each.columns["target"]) for each in (data, other)))
+    return all(torch.equal(ours, others) for ours, others in targets)
+
+
+def have_same_tests(data: LDLDataModule, other: LDLDataModule) -> bool:
+    """Return whether two data modules have the same labels, test rows in all folds, and tests of the current fold."""
+    if (data.labels, data.num_folds, data.size) != (other.labels, other.num_folds, other.size):
+        return False
+    folds = range(data.num_folds) or [data.fold]
+    if not all(np.array_equal(split_of(data, fold).test, split_of(other, fold).test) for fold in folds):
+        return False
+    rows = torch.from_numpy(np.sort(data.split.test))
+    names = {name for each in (data, other) for name in ("target", "value", "votes") if name in each.columns}
+    if not all(name in each.columns for each in (data, other) for name in names):
+        return False
+    return all(_equal(data.columns[name][rows], other.columns[name][rows]) for name in names)
+
+
+def _equal(ours: torch.Tensor, others: torch.Tensor) -> bool:
+    return ours.shape == others.shape and torch.allclose(ours, others, rtol=0, atol=0, equal_nan=True)

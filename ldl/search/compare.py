@@ -1,0 +1,227 @@
+"""``--stage compare``: candidates on the same folds, a table with tests, and the configuration to train."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import Namespace
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldl.charts.drawing import spared
+from ldl.checkpoint import replacing
+from ldl.command.messages import program, refusals
+from ldl.data.base import LDLDataModule
+from ldl.errors import LDLError
+from ldl.jobs.crossval import Parse
+from ldl.jobs.identity import OTHER_WORKER, split_of
+from ldl.jobs.jobs import PerProcess, Row, Store, Workers
+from ldl.protocols import leak, split_ratio
+from ldl.reports.files import ESCAPED, as_text, markdown, write_json
+from ldl.run import signals
+from ldl.run.console import bars
+from ldl.run.output import quiet_trainers
+from ldl.run.run_dir import check_no_run, choose_folder, run_dir_lock
+from ldl.search.candidates import ComparisonFile, RunCandidate, identities, make_candidates
+from ldl.search.selection import ALL, Part, Selection, choose_and_test
+from ldl.search.statistics import Outcome, draw_ranks, spread
+
+HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
+
+
+def compare(file: ComparisonFile, parse: Parse) -> None:
+    """Test every candidate on every fold, report, and write ``recommended.yaml``.
+
+    Every result is written at once: the same command with the same run directory continues after a stop, and tries
+    failed jobs again. The test set of a fold is used once for each candidate.
+
+    Args:
+        file: The comparison.
+        parse: Parses the command line of a run.
+
+    Raises:
+        LDLError: a candidate cannot be made, they have different test rows, the run directory has another comparison
+            or a run, or all candidates failed.
+    """
+    with quiet_trainers(), refusals():
+        candidates = make_candidates(file, parse)
+        data = candidates[0].open(candidates[0].settings[0], 0)
+        if any(len(candidate.settings) > 1 for candidate in candidates):
+            file.selection.splits(data)  # raises an error now and not in every fold
+        run_dir = [] if file.run_dir is None else ["--run_dir", file.run_dir]
+        config = parse([*file.command(next(iter(file.entries.values())), {}), *run_dir]).config
+        folder = choose_folder(config, data, "compare")
+        with run_dir_lock(folder):
+            check_no_run(folder, "a comparison")
+            signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
+            outcome, taken, facts = _run_jobs(file, parse, candidates, data, folder, config)
+            write_report(folder, outcome, facts)
+            with replacing(folder / "recommended.yaml") as stream:
+                stream.write(taken.text(facts["setting"]).encode())
+            _show(folder, outcome, facts)
+
+
+def _run_jobs(
+    file: ComparisonFile,
+    parse: Parse,
+    candidates: list[RunCandidate],
+    data: LDLDataModule,
+    folder: Path,
+    config: Namespace,
+) -> tuple[Outcome, RunCandidate, dict[str, Any]]:
+    """Compute missing results; returns the outcome, the recommended candidate, and facts such as its setting."""
+    store, workers = Store(folder / "cells"), Workers(config.jobs, config.scheduler)
+    of = f"{type(data).__name__} {getattr(data, 'path', data.root)}"
+    if others := [row["of"] for row in store.rows if row["of"] != of]:
+        raise LDLError(f"--run_dir {folder} has the comparison of {others[0]}, not {of}; give another folder")
+    known, folds = identities(candidates, file.selection), range(data.num_folds)
+    remote = PerProcess(f"{folder.absolute()} {known}", partial(_open, file, parse, known))
+
+    def key(candidate: RunCandidate, part: Part) -> Row:
+        return {"of": of, "candidate": candidate.name, "fold": part, "spec": known[candidate.name]}
+
+    def job(candidate: RunCandidate, fold: int) -> Callable[[], Row]:
+        if workers.are_remote:
+            return partial(_test_remotely, remote, candidate.name, fold, file.selection)
+        return partial(choose_and_test, candidate, fold, file.selection)
+
+    wanted = [(key(each, fold), job(each, fold)) for fold in folds for each in candidates]
+    with bars(config.trainer.enable_progress_bar is not False) as progress:
+        done = sum(store.find(each) is not None for each, _ in wanted)
+        bar = progress.add_task("candidates on folds", total=len(wanted), completed=done)
+        store.fill(wanted, workers, lambda row: progress.advance(bar))
+    results = {each.name: [store.find(key(each, fold)) or {} for fold in folds] for each in candidates}
+    outcome = Outcome(results, split_ratio(split_of(data, fold) for fold in folds))
+    if not outcome.kl:
+        name, reason = next(iter(outcome.failed.items()))
+        raise LDLError(f"every candidate failed; {name} in {reason}")
+    taken = next(candidate for candidate in candidates if candidate.name == outcome.recommended)
+    final = store.get(key(taken, ALL), lambda: {"setting": file.selection.choose(taken, ALL).setting})
+    groups = None if data.leaky is None else data.groups
+    facts = {
+        "data": of,
+        "protocol": data.protocol,
+        "leaky": data.leaky,
+        "leak": None if groups is None else max(leak(split_of(data, fold), groups) for fold in folds),
+        "folds": len(folds),
+        "choice": str(file.selection),
+        "version": version("ldl"),
+        "setting": final["setting"],
+    }
+    return outcome, taken, facts
+
+
+def _test_remotely(remote: PerProcess, name: str, fold: int, selection: Selection) -> Row:
+    with refusals():
+        candidates = remote.get()
+    return choose_and_test(candidates[name], fold, selection)
+
+
+def _open(file: ComparisonFile, parse: Parse, known: dict[str, str]) -> dict[str, RunCandidate]:
+    candidates = make_candidates(file, parse)
+    if identities(candidates, file.selection) != known:
+        raise LDLError(OTHER_WORKER)
+    return {candidate.name: candidate for candidate in candidates}
+
+
+# The report.
+
+
+def table(outcome: Outcome) -> list[list[str]]:
+    """Return the rows below :data:`HEADER`, the lowest mean KL first and failed candidates last."""
+    ranks, tests = dict(zip(outcome.kl, outcome.ranks.mean(0))), outcome.p
+    rows = []
+    for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
+        p = tests[name]
+        test = "best" if name == outcome.best else "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "< 0.001"
+        seconds = f"{outcome.seconds(name):.2f}"
+        rows.append([name, spread(outcome.kl[name], 4), test, f"{ranks[name]:.1f}", seconds])
+    return rows + [[name, "failed", "", "", ""] for name in outcome.failed]
+
+
+def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
+    """Write ``comparison.json``, ``table.md`` and, for at least two candidates, ``ranks.png``.
+
+    Args:
+        folder: The run directory.
+        outcome: The outcome.
+        facts: Data, protocol and selection, which ``comparison.json`` begins with.
+    """
+    chosen = {"best": outcome.best, "recommended": outcome.recommended, "reason": outcome.reason}
+    write_json(folder / "comparison.json", {**facts, **chosen, "candidates": _candidates(outcome)})
+    rows = [[as_text(name), *cells] for name, *cells in table(outcome)]
+    protocol = (
+        f"{as_text(facts['data'])}, {facts['protocol']}, {facts['folds']} folds ({_leakage(facts['leak'])}). Mean ± "
+        f"standard deviation over the folds; settings chosen {facts['choice']}; p of a two-sided paired t-test over "
+        "the folds, corrected for the training rows that they share (Nadeau & Bengio 2003) and for the number of "
+        "candidates (Holm)."
+    )
+    lines = [protocol, "", markdown(HEADER, rows), "", f"{outcome.reason}.", "", *_chosen_settings(outcome)]
+    lines += [f"- {as_text(name)} failed: {as_text(reason)}" for name, reason in outcome.failed.items()]
+    (folder / "table.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8", errors=ESCAPED)
+    if len(outcome.kl) > 1:
+        with spared("ranks.png"):
+            draw_ranks(list(outcome.kl), outcome.ranks, folder / "ranks.png", "folds")
+
+
+def _leakage(share: float | None) -> str:
+    if share is None:
+        return "groups unknown, so group leakage cannot be audited"
+    return f"{share:.1%} of test rows share a group with training"
+
+
+def _candidates(outcome: Outcome) -> list[dict[str, Any]]:
+    found = []
+    for name, rows in outcome.results.items():
+        own: dict[str, Any] = {"name": name, "error": outcome.failed.get(name), "kl": None, "p": None, "seconds": None}
+        if (kl := outcome.kl.get(name)) is not None:
+            own["kl"] = {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))}
+            own |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
+        folds = [{key: row.get(key) for key in ("fold", "setting", "measures")} for row in rows]
+        found.append({**own, "folds": folds})
+    return found
+
+
+def _chosen_settings(outcome: Outcome) -> list[str]:
+    """Return lines with the chosen settings, the number of folds that took each, and the settings that failed."""
+    lines = []
+    for name in outcome.kl:
+        counts = Counter(json.dumps(row["setting"]) for row in outcome.results[name] if row["setting"])
+        if counts:
+            taken = (f"{as_text(setting_text(json.loads(text)))} ({count})" for text, count in counts.most_common())
+            lines.append(f"- {as_text(name)}: {'; '.join(taken)}")
+    for name, rows in outcome.results.items():
+        failed = {text: reason for row in rows for text, reason in row.get("failed_settings", {}).items()}
+        for text, reason in failed.items():
+            lines.append(f"- {as_text(name)} failed with {as_text(setting_text(json.loads(text)))}: {as_text(reason)}")
+    return ["Hyperparameters chosen, and in how many folds:", "", *lines, ""] if lines else []
+
+
+def setting_text(setting: dict[str, Any]) -> str:
+    """Return a setting as on a command line, without dashes."""
+    return ", ".join(f"{name} {value}" for name, value in setting.items())
+
+
+def _show(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
+    title = f"{facts['data']}, {facts['protocol']}, {facts['folds']} folds"
+    shown = Table(title=Text(title), caption=_leakage(facts["leak"]))
+    for number, name in enumerate(HEADER):
+        shown.add_column(name, justify="right" if number else "left")
+    for row in table(outcome):
+        shown.add_row(*map(Text, row))
+    Console().print(shown)
+    for name, reason in outcome.failed.items():
+        print(f"{name} failed in {reason}")
+    setting = setting_text(facts["setting"])
+    print(f"recommended: {outcome.recommended}{setting and f' with {setting}'}")
+    print(f"because {outcome.reason}")
+    print(f"train it: {program()} -c {folder / 'recommended.yaml'}")
+    print(f"more: {', '.join(str(folder / name) for name in ('table.md', 'ranks.png', 'comparison.json'))}")

@@ -1,0 +1,247 @@
+"""The file of a hyperparameter search: the space of options, and the plan of the search."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ldl.command.arguments import dotted, plain, tokenize, typed
+from ldl.command.configs import find_config, read_config, read_option
+from ldl.command.messages import no_option_of
+from ldl.command.values import read_value
+from ldl.errors import LDLError
+from ldl.options import Option
+from ldl.search.candidates import find_file, read_part
+from ldl.search.selection import Setting
+from ldl.tables.entries import read_number
+from ldl.validation.yaml_text import dump, resolve, resolved
+
+if TYPE_CHECKING:
+    from optuna.trial import Trial
+
+Number = int | float
+
+PREFIX = "--tune."
+"""Beginning of command-line options that replace those of the file."""
+KEYS = ("values", "min", "max", "step", "log")
+EXAMPLES = "{values: [a, b]}, {min: 1, max: 8}, {min: 1, max: 8, step: 2} or {min: 0.0001, max: 0.1, log: true}"
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One option of the search space.
+
+    Attributes:
+        name: Dotted name.
+        values: Values to choose from; empty for a range.
+        low: Lowest value of a range. A range between whole numbers has only whole numbers.
+        high: Highest value, inclusive.
+        step: Distance of two values; None for a continuous range.
+        log: Whether the logarithm is sampled uniformly.
+    """
+
+    name: str
+    values: tuple[Any, ...] = ()
+    low: Number = 0
+    high: Number = 0
+    step: Number | None = None
+    log: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a range of whole numbers."""
+        return not self.values and isinstance(self.low, int) and isinstance(self.high, int)
+
+    def as_floats(self) -> Dimension:
+        """Return the same range for an option that takes any number."""
+        return replace(self, low=float(self.low), high=float(self.high), step=self.step and float(self.step))
+
+    @property
+    def ends(self) -> list[Any]:
+        """All ``values``, or both ends of the range."""
+        return list(self.values) or [self.low, self.high]
+
+    @property
+    def points(self) -> list[Any]:
+        """All values as Optuna stores them. Raises LDLError for a continuous range."""
+        if self.values:
+            return [_label(value) for value in self.values]
+        step = 1 if self.is_whole and self.step is None and not self.log else self.step
+        if step is None:
+            raise LDLError(f"tune.space.{self.name} has no end of values for sampler grid; give a step, or values")
+        return list(_steps(self.low, self.high, step))
+
+    def suggest(self, trial: Trial) -> Any:
+        """Return the value that the sampler proposes."""
+        if self.values:
+            return self.value(trial.suggest_categorical(self.name, self.points))
+        if self.is_whole:
+            return trial.suggest_int(self.name, int(self.low), int(self.high), step=int(self.step or 1), log=self.log)
+        return trial.suggest_float(self.name, self.low, self.high, step=self.step, log=self.log)
+
+    def value(self, label: Any) -> Any:
+        """Return the value that Optuna stores as ``label``: lists and mappings are stored as JSON."""
+        same = (value for value in self.values if (type(_label(value)), _label(value)) == (type(label), label))
+        return next(same, label)
+
+
+def _label(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else json.dumps(value)
+
+
+def grid_size(space: list[Dimension]) -> int:
+    """Return the number of points of a space. Raises LDLError for a continuous range."""
+    return math.prod(len(each.points) for each in space)
+
+
+def read_space(given: Any) -> list[Dimension]:
+    """Return the space of ``tune.space`` of a file. Raises LDLError for a mistake."""
+    if not isinstance(given, dict) or not given:
+        raise LDLError(f"tune.space is {given!r}, but must map dotted options to values, such as {EXAMPLES}")
+    return [_read_dimension(str(name), entry) for name, entry in given.items()]
+
+
+def _read_dimension(name: str, given: Any) -> Dimension:
+    where = f"tune.space.{name}"
+    if not isinstance(given, dict):
+        raise LDLError(f"{where} is {given!r}, but must be one of {EXAMPLES}")
+    if unknown := [key for key in given if key not in KEYS]:
+        raise LDLError(no_option_of(where, str(unknown[0]), KEYS))
+    given = {name: typed(where, entry) if name == "values" else resolved(entry) for name, entry in given.items()}
+    if "values" in given:
+        values = given["values"]
+        distinct = {json.dumps(value) for value in values} if isinstance(values, list) else set()
+        if len(given) > 1 or not 2 <= len(distinct) == len(values):
+            raise LDLError(
+                f"{where} is {given}, but values must be a list of two or more, each another, and stand alone"
+            )
+        return Dimension(name, tuple(values))
+    log = read_value(given.get("log", False), (bool,))
+    if not isinstance(log, bool):
+        raise LDLError(f"{where}: log is {log!r}, but must be true or false")
+    if not {"min", "max"} <= set(given) or (log and "step" in given):
+        raise LDLError(f"{where} is {given}, but must be one of {EXAMPLES}")
+    low, high = _read_number(where, "min", given["min"]), _read_number(where, "max", given["max"])
+    step = None if given.get("step") is None else _read_number(where, "step", given["step"])
+    if not low < high:
+        raise LDLError(f"{where} is empty: min {low} must be below max {high}")
+    if log and low <= 0:
+        raise LDLError(f"{where}: min {low} has no logarithm; give one above 0, or leave log out")
+    if step is not None and not 0 < step <= high - low:
+        raise LDLError(f"{where}: step {step} must be above 0 and at most max - min, {high - low:g}")
+    dimension = Dimension(name, (), low, high, step, bool(log))
+    if not all(isinstance(number, int) for number in (low, high, step or 0)):
+        dimension = dimension.as_floats()
+    return dimension if step is None else replace(dimension, high=dimension.points[-1])
+
+
+def _read_number(where: str, key: str, given: Any) -> Number:
+    number = read_number(given) if isinstance(given, str) else given
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise LDLError(f"{where}: {key} is {given!r}, but must be a number")
+    return number
+
+
+def _steps(low: Number, high: Number, step: Number) -> Iterator[Number]:
+    """Yield the values of a range in decimal arithmetic: 0.3 and not 0.1 + 0.2."""
+    first, last, by = (Decimal(str(number)) for number in (low, high, step))
+    for number in range(int((last - first) // by) + 1):
+        yield type(low)(first + number * by)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options of ``tune`` besides its space.
+
+    Attributes:
+        trials: Number of settings to try, in every fold if ``nested``; a grid has no more than its points.
+        metric: Metric of the held-out rows, as in ``results.json``.
+        sampler: ``tpe`` (Bergstra et al., NIPS 2011), ``random``, or all points of a ``grid``.
+        pruner: Rule that ends trials early by the metric after epochs and inner folds: ``median`` ends those below
+            the median of the others, ``hyperband`` (Li et al., JMLR 2018), or ``none``.
+        seed: Seed of the sampler.
+        inner_folds: 1 evaluates on the validation set of the fold, more cross-validate inside training and validation
+            set.
+        nested: Whether each fold has a search of its own, so that all of them can be tested.
+    """
+
+    trials: int = 40
+    metric: str = "kl"
+    sampler: Literal["tpe", "random", "grid"] = "tpe"
+    pruner: Literal["median", "hyperband", "none"] = "median"
+    seed: int = 0
+    inner_folds: int = 1
+    nested: bool = False
+
+    def deciding_options(self) -> dict[str, Any]:
+        """Return the options that decide a trial; a search with another number of trials continues."""
+        return {name: value for name, value in asdict(self).items() if name not in ("trials", "nested")}
+
+
+RANGES = {"trials": Option(least=1), "seed": Option(least=0, most=2**32 - 1), "inner_folds": Option(least=1)}
+
+
+def read_plan(given: dict[str, Any], where: str = "tune") -> Plan:
+    """Return the plan of a file. Raises LDLError for an unknown option or a value out of range."""
+    plan = read_part(Plan, given, where, RANGES)
+    return replace(plan, metric=plan.metric.removeprefix("val_"))  # as the log names it
+
+
+@dataclass(frozen=True)
+class TuneFile:
+    """A search file with the rest of the command line.
+
+    Attributes:
+        plan: The plan of the search.
+        space: The space, without options that the command line fixes.
+        args: The command line of the run without the search.
+    """
+
+    plan: Plan
+    space: list[Dimension]
+    args: list[str]
+
+    def command(self, setting: Setting) -> list[str]:
+        """Return the command line of a run that trains a setting."""
+        return [*self.args, *dotted(setting), "--stage", "fit"]
+
+
+def read_tuning(args: list[str]) -> TuneFile | None:
+    """Read the search of a command line; None if the command line has another stage or ``--help``.
+
+    Raises:
+        LDLError: A space is given without the stage, the stage without a space, or the file has a mistake.
+    """
+    given = tokenize(args)
+    file = find_file(given, args, "tune", "tune", "configs/tune/tabular_ldlf.yaml")
+    if file is None:
+        return None
+    path = Path(find_config(file.value))
+    rest = read_config(path)
+    tune = rest.pop("tune")
+    rest.pop("stage", None)
+    ours = [option for option in given if option.name.startswith(PREFIX)]
+    if not isinstance(tune, dict):
+        raise LDLError(f"{path}: tune is {tune!r}, but must be a mapping with a space, such as {{space: ...}}")
+    for option in ours:
+        value = read_option(option.name, option.value)
+        tune[option.name.removeprefix(PREFIX)] = resolve(value) if isinstance(value, str) else value
+    space = tune.pop("space", None)
+    plan = read_plan(resolved(tune), f"{path}: tune")
+    try:
+        dimensions = read_space(space)
+    except LDLError as error:
+        raise LDLError(f"{path}: {error}") from None
+    fixed = {plain(option.name.removeprefix("--")) for option in given}
+    free = [dimension for dimension in dimensions if plain(dimension.name) not in fixed]
+    if not free:
+        raise LDLError(f"{path}: the command line gives all options of tune.space; leave one of them out")
+    of_run = ["-c", dump(rest)] if rest else []
+    words = [of_run if option is file else option.words for option in given if option not in ours]
+    return TuneFile(plan, free, list(itertools.chain(*words)))

@@ -1,0 +1,354 @@
+"""``--stage tune``: a hyperparameter search by Optuna, whose trials many processes share, and the test of the best.
+
+Trials lie in Optuna's journal storage below the run directory. A search that was stopped or killed continues with the
+trials that are missing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytorch_lightning as pl
+from filelock import FileLock
+
+from ldl.charts.drawing import captioned, spared
+from ldl.checkpoint import replacing
+from ldl.command.arguments import plain
+from ldl.command.messages import program, refusals
+from ldl.command.parser import LDLCLI, RUN_OPTIONS
+from ldl.data.base import LDLDataModule
+from ldl.errors import LDLError, did_you_mean
+from ldl.jobs.crossval import FoldResult, Folds, Parse, configured_folds
+from ldl.jobs.identity import (
+    LIMITS,
+    content_digest,
+    data_text,
+    deciding_options,
+    file_digests,
+    short_digest,
+    source_digests,
+)
+from ldl.jobs.jobs import PerProcess, Workers
+from ldl.metrics import higher_is_better, metrics_for
+from ldl.options import ROLES, check_options, role_of
+from ldl.reports.files import write_json
+from ldl.run import signals
+from ldl.run.console import bars
+from ldl.run.output import quiet_trainers
+from ldl.run.results import print_table
+from ldl.run.run import make_task, seed_of
+from ldl.run.run_dir import SEARCHES, check_no_run, check_writable, choose_folder
+from ldl.run.training import seed_everything
+from ldl.search.candidates import NO_FILES, check_from_scratch, have_same_tests
+from ldl.search.compare import setting_text
+from ldl.search.selection import ALL, Part, Setting, on_split, validation_splits
+from ldl.search.space import Dimension, TuneFile, grid_size
+from ldl.search.study import Studies, Study, draw_search, load_optuna, write_trials
+from ldl.task import Task
+from ldl.validation.yaml_text import load_values
+
+if TYPE_CHECKING:
+    import optuna
+
+VALIDATED = ("distribution", "class", "value", "line")
+"""Kinds of metrics that validation has: intervals and sets are calibrated after it."""
+DECIDING = ("path", "fold", "validation", "label")
+"""Roles of options that decide what the settings of a search are measured on."""
+FIXED = "settings are compared on the same instances and labels, so give it once, on the command line"
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search as its processes receive it.
+
+    Attributes:
+        file: The search file with the command line.
+        parse: Parses a command line.
+        folder: The run directory.
+        identity: Digest of whatever decides a trial.
+        maximize: Whether higher values are better.
+    """
+
+    file: TuneFile
+    parse: Parse
+    folder: Path
+    identity: str
+    maximize: bool
+
+    @property
+    def metric(self) -> str:
+        """The metric as it is logged."""
+        return f"val_{self.file.plan.metric}"
+
+    def study(self, part: Part) -> Study:
+        """Return the trials of a fold, or of all rows."""
+        return Study(self.folder, part, self.identity, self.file.plan, self.file.space, self.maximize)
+
+    def run(self, setting: Setting) -> LDLCLI:
+        """Return the parsed run that trains a setting."""
+        return self.parse(self.file.command(setting))
+
+    def best_folds(self, fold: int) -> Folds:
+        """Return the ``Folds`` that train the best setting of a fold."""
+        setting = self.study(fold).best_setting
+        cli = self.run(setting)
+        key = {"search": self.identity, "setting": json.dumps(setting)}
+        return replace(configured_folds(cli, _open(self, cli, fold), self.folder, key, quiet=True), draws=True)
+
+
+def tune(file: TuneFile, parse: Parse) -> None:
+    """Search until all trials are finished, train and test the best setting, and write ``best.yaml``.
+
+    The same command with the same run directory continues after a stop. If it runs at the same time on several machines
+    that share the directory, all of them work on the same trials.
+
+    Args:
+        file: The search.
+        parse: Parses a command line, in any process.
+
+    Raises:
+        LDLError: the run, the space or the metric is wrong, the directory has a run, or no trial was completed.
+    """
+    with quiet_trainers(), refusals():
+        load_optuna()
+        cli, plan = parse(file.command({})), file.plan
+        check_from_scratch(cli.config, "tune")
+        data = cli.make_data(cli.config)
+        data.setup()
+        if plan.nested and not data.num_folds:
+            raise LDLError(f"{type(data).__name__} has a published split and no folds; give tune.nested false")
+        validation_splits(data, plan.inner_folds, data.fold)  # raises an error now and not in every trial
+        maximize = _is_maximized(make_task(cli, cli.config, data, {}), data, plan.metric)
+        file = replace(file, space=[_checked(dimension, file, parse, data) for dimension in file.space])
+        if plan.sampler == "grid":
+            grid_size(file.space)
+        folder = choose_folder(cli.config, data, "tune")
+        if not (folder / SEARCHES).exists():
+            check_no_run(folder, "a search")
+        check_writable(folder)
+        search = Search(file, parse, folder.absolute(), _identity(cli, file, parse, data), maximize)
+        signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
+        parts: list[Part] = [*range(data.num_folds), ALL] if plan.nested else [data.fold]
+        studies = {part: search.study(part) for part in parts}
+        workers = Workers(cli.config.jobs, cli.config.scheduler)
+        _run_trials(search, studies, workers, cli.config.trainer.enable_progress_bar is not False)
+        # Of several machines one trains the best settings, and the others read its results.
+        with FileLock(folder / SEARCHES / "final.lock"):
+            _finish(search, studies, workers, data)
+
+
+def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
+    """Return whether the highest value of a metric is the best. Raises LDLError if validation does not have it."""
+    kinds = {*VALIDATED, "votes"} if "votes" in data.columns else VALIDATED
+    known = [
+        each.name
+        for each in metrics_for(data.labels, task.gives_maps)
+        if each.of in kinds and not each.detail and each.higher_is_better is not None
+    ]
+    if metric not in known:
+        raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(known)}{did_you_mean(metric, known)}")
+    return bool(higher_is_better(metric))
+
+
+def _checked(dimension: Dimension, file: TuneFile, parse: Parse, data: LDLDataModule) -> Dimension:
+    """Check that an option takes its values, and that they are tested on the same rows with the same labels.
+
+    Returns a range of floats if the option takes any number.
+    """
+    try:
+        _check_role(plain(dimension.name), data)
+        for value in dimension.ends:
+            cli = parse(file.command({dimension.name: value}))
+            other = cli.make_data(cli.config)
+            check_options(other)
+            if plain(dimension.name).partition(".")[0] == "data":
+                other.setup()
+                if not have_same_tests(other, data):
+                    raise LDLError(f"{value} tests other rows, or has other labels, than the run; {FIXED}")
+            make_task(cli, cli.config, data, {})
+    except LDLError as error:
+        raise LDLError(f"tune.space.{dimension.name}: {error}") from error
+    # The parser converts a whole number to a float if the option is a float.
+    parsed = {plain(name): value for name, value in cli.config.items()}
+    takes_floats = isinstance(parsed.get(plain(dimension.name)), float)
+    return dimension.as_floats() if takes_floats and dimension.is_whole else dimension
+
+
+def _check_role(name: str, data: LDLDataModule) -> None:
+    """Raise LDLError for an option that decides which instances or labels a setting is measured on."""
+    group, _, rest = name.partition(".")
+    if group == "data" and (role := role_of(data, rest.partition(".")[0])) in DECIDING:
+        raise LDLError(f"it decides {ROLES[role]}; {FIXED}")
+    if name in LIMITS:
+        raise LDLError(f"it decides how many instances are measured; {FIXED}")
+    if group in RUN_OPTIONS and group != "matmul_precision":
+        raise LDLError("it is no option of a model, its training or its inputs; leave it out of the space")
+
+
+def _identity(cli: LDLCLI, file: TuneFile, parse: Parse, data: LDLDataModule) -> str:
+    tried = [parse(file.command({each.name: value})) for each in file.space for value in each.values]
+    models = [load_values(run.dump(run.config))["model"] for run in tried]
+    files = file_digests([models, [each.values for each in file.space]]) | source_digests(models)
+    options = deciding_options(cli.dump(cli.config)), file.plan.deciding_options()
+    return short_digest("search 2", options, list(map(str, file.space)), files, content_digest(data), version("ldl"))
+
+
+def _run_trials(search: Search, studies: Studies, workers: Workers, shows: bool) -> None:
+    with bars(shows) as progress:
+        bar = progress.add_task("trials", total=sum(study.wanted for study in studies.values()))
+
+        def update(*_: Any) -> None:
+            progress.update(bar, completed=sum(study.wanted - study.missing for study in studies.values()))
+
+        while missing := {part: count for part, study in studies.items() if (count := study.missing)}:
+            update()
+            _run(
+                workers,
+                {
+                    f"trial {number} of fold {part}": partial(run_trial, search, part)
+                    for part, count in missing.items()
+                    for number in range(count)
+                },
+                update,
+            )
+        update()
+
+
+def _run(workers: Workers, jobs: dict[str, Callable[[], Any]], on_result: Callable[[str, Any], None]) -> None:
+    for name, reason in workers.run(jobs, on_result).items():
+        raise LDLError(f"{name}: {reason}")
+
+
+def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataModule) -> None:
+    """Train and test the best setting of every fold, and write all files."""
+    folder, plan = search.folder, search.file.plan
+    write_trials(folder / "trials.csv", studies, search.metric)
+    last = list(studies)[-1]
+    setting = studies[last].best_setting
+    with replacing(folder / "best.yaml") as stream:
+        cli = search.run(setting)
+        stream.write(cli.dump(cli.config, data.chosen).encode())
+    tested = [part for part in studies if isinstance(part, int)]
+    results: dict[str, FoldResult] = {}
+    _run(workers, {str(fold): partial(fit_best, search, fold) for fold in tested}, results.__setitem__)
+    ordered = [results[str(fold)] for fold in tested]
+    for fold, result in zip(tested, ordered):
+        best = {"setting": studies[fold].best_setting, search.metric: studies[fold].best.value}
+        result.content["folds"][0] |= best
+    folds = search.best_folds(tested[-1])
+    content = folds.combine(ordered, folds.restore(tested[-1]))
+    content["tuning"] = {
+        "setting": setting,
+        **plan.deciding_options(),
+        "metric": search.metric,
+        "nested": plan.nested,
+        "trials": {str(part): study.counts for part, study in studies.items()},
+    }
+    write_json(folder / "results.json", content)
+    with captioned(f"search on {data.title}, {data.protocol}  ·  {folder.name}"), spared("history.png"):
+        draw_search(folder / "history.png", studies, search.metric)
+    print_table(content, data.labels)
+    print(f"best: {setting_text(setting)}, {search.metric} {studies[last].best.value:.4f}")
+    print(f"train it: {program()} -c {folder / 'best.yaml'}")
+    print(f"more: {', '.join(str(folder / name) for name in ('results.json', 'trials.csv', 'history.png'))}")
+
+
+# Jobs of any process.
+
+
+@quiet_trainers()
+def run_trial(search: Search, part: Part) -> None:
+    """Run one trial of a part of the data, if any is missing."""
+    search.study(part).run_trial(partial(evaluate, search, part))
+
+
+def evaluate(search: Search, part: Part, trial: optuna.Trial, setting: Setting) -> float:
+    """Return the mean metric of a setting over the validation splits. Raises TrialPruned if the pruner ends it."""
+    cli = search.run(setting)
+    data = _open(search, cli, part)
+    values: list[float] = []
+    splits = validation_splits(data, search.file.plan.inner_folds, part)
+    for split in splits:
+        inner = on_split(data, split)
+        seed_everything(seed_of(cli.config))
+        task = cli.make_task(cli.config)
+        task.build(inner.labels, inner.input_shape)
+        report = ReportTrial(trial, search.metric, values, len(values) + 1 == len(splits))
+        trainer = cli.make_trainer(cli.config, [report], **NO_FILES)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="intervals and sets stay as predicted")  # no trial uses them
+            trainer.fit(task, datamodule=inner)
+        values.append(_logged(trainer, search.metric))
+    value = float(np.mean(values))
+    if not math.isfinite(value):
+        raise LDLError(f"{search.metric} is {value}")
+    return value
+
+
+class ReportTrial(pl.Callback):
+    """Report the metric to Optuna after every validation, and end a trial that the pruner gives up.
+
+    Args:
+        trial: The trial.
+        metric: The metric as it is logged.
+        before: Its values in earlier inner folds, of which the mean is reported.
+        is_last: Whether this is the last inner fold.
+    """
+
+    def __init__(self, trial: optuna.Trial, metric: str, before: list[float], is_last: bool) -> None:
+        self.trial, self.metric, self.before, self.is_last = trial, metric, before, is_last
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.sanity_checking:
+            return
+        steps = math.ceil(trainer.num_training_batches / trainer.accumulate_grad_batches)
+        limits = (trainer.max_epochs or 0, math.ceil(trainer.max_steps / steps))
+        epochs = min((limit for limit in limits if limit > 0), default=1)
+        mean = float(np.mean([*self.before, _logged(trainer, self.metric)]))
+        self.trial.report(mean, len(self.before) * epochs + trainer.current_epoch)
+        is_over = self.is_last and trainer.current_epoch + 1 >= epochs
+        if not is_over and self.trial.should_prune():
+            raise load_optuna().TrialPruned
+
+
+def _logged(trainer: pl.Trainer, metric: str) -> float:
+    if metric not in trainer.callback_metrics:
+        raise LDLError(f"training has not measured {metric}; let it validate (trainer.limit_val_batches and such)")
+    return float(trainer.callback_metrics[metric])
+
+
+@quiet_trainers()
+def fit_best(search: Search, fold: int) -> FoldResult:
+    """Train the best setting of a fold on its training set and test it; a finished fold is read."""
+    folds = search.best_folds(fold)
+    with suppress(LDLError):  # with fewer trials another setting was the best
+        if (done := folds.read(fold)) is not None:
+            return done
+    with refusals():
+        return folds.fit(fold)[1]
+
+
+def _open(search: Search, cli: LDLCLI, part: Part) -> LDLDataModule:
+    """Return the data module of a setting with a fold selected; most settings share it."""
+    text = data_text(cli.dump(cli.config))
+    data: LDLDataModule = PerProcess(f"{search.identity} {text}", partial(_read, cli)).get()
+    fold = 0 if part == ALL and data.num_folds else part
+    if isinstance(fold, int) and data.fold != fold:
+        data.select_fold(fold)
+    return data
+
+
+def _read(cli: LDLCLI) -> LDLDataModule:
+    data = cli.make_data(cli.config)
+    data.setup()
+    return data

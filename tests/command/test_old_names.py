@@ -1,0 +1,85 @@
+"""Configurations that name classes, or files, as they were called before they moved."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from places import CONFIGS
+
+from ldl.command import main
+from ldl.command.configs import find_config
+from ldl.command.parser import LDLCLI
+from ldl.errors import LDLError
+from ldl.moved import NAMES as MOVED
+from ldl.moved import current_path
+
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
+OLD = Path(__file__).with_name("version_0_1.yaml")
+"""The ``config.yaml`` of a run of version 0.1, as it was written."""
+
+
+def test_config_of_an_old_run_still_runs(tmp_path: Path) -> None:
+    text = OLD.read_text()
+    assert "ldl.backbone.Timm" in text
+    main(["-c", str(OLD), "--run_dir", str(tmp_path)])
+    assert (tmp_path / "results.json").is_file()
+    assert "ldl.backbones" in (tmp_path / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize("path", [path for path, new in MOVED.items() if new != "ldl.command.console.main"])
+def test_every_class_that_moved_is_found(path: str) -> None:
+    module, _, name = current_path(path).rpartition(".")
+    cls = getattr(import_module(module), name)
+    assert cls.__module__ == module
+    kinds = {"ldl.data": "data", "ldl.inference": "data", "ldl.heads": "model.head"}
+    part = next((kinds[start] for start in kinds if path.startswith(start)), "model.backbone")
+    required = {"Bags": ["--data.path=x"], "TabularLDL": ["--data.path=x"], "TabularValues": ["--data.path=x"]}
+    required |= {"TableFile": ["--data.path=x"], "WholePictures": ["--data.path=x"]}
+    if path.startswith("ldl.callbacks"):
+        trainer = LDLCLI(["-c", str(CONFIGS / "default.yaml"), f"--trainer.callbacks+={path}"]).config.trainer
+        assert trainer.callbacks[-1].class_path == current_path(path)
+        return
+    config = LDLCLI(["-c", str(CONFIGS / "default.yaml"), f"--{part}={path}", *required.get(name, [])]).config
+    named = config.data if part == "data" else config.model[part.rpartition(".")[2]]
+    assert named.class_path.rpartition(".")[2] == name and named.class_path != path
+
+
+def test_names_in_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """``a_b.yaml`` of yesterday is ``a/b.yaml`` today; other parts have the names of their folders."""
+    (tmp_path / "train.py").touch()
+    for file in ("default.yaml", "runs/toys/big_one.yaml", "heads/one.yaml"):
+        (tmp_path / "configs" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "configs" / file).touch()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setattr("ldl.command.configs.project_root", lambda: tmp_path)
+    known = {
+        "toys_big_one": "runs/toys/big_one.yaml",
+        "configs/runs/toys_big_one.yaml": "runs/toys/big_one.yaml",
+        "toys/big_one": "runs/toys/big_one.yaml",
+        "configs/heads/one.yaml": "heads/one.yaml",
+        "heads/one": "heads/one.yaml",
+        "default": "default.yaml",
+        "configs/runs/digits_ldlf.yaml": "default.yaml",
+    }
+    assert {given: find_config(given) for given in known} == {
+        given: str(tmp_path / "configs" / file) for given, file in known.items()
+    }
+    assert find_config("model: {head: LDLF}") == "model: {head: LDLF}"
+    with pytest.raises(LDLError, match="configuration toys_big_won does not exist; did you mean 'toys_big_one'"):
+        find_config("toys_big_won")
+    with pytest.raises(LDLError, match=r"configuration mine/a\.yaml does not exist; .*configs holds"):
+        find_config("mine/a.yaml")
+
+
+def test_the_command_line_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["-c", "tabular_softmax"], ["--config=tabular_softmax"]):
+        with pytest.raises(SystemExit):
+            main([*option, "--data.path=x.csv", "--print_config"])
+        assert "class_path: ldl.data.TabularLDL" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as exit_:
+        main(["-c", "tabular_sofmax"])
+    assert exit_.value.code == 2 and "did you mean 'tabular_softmax'" in capsys.readouterr().err

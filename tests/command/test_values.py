@@ -1,0 +1,283 @@
+"""The value of an option is what its type makes of the text, on the command line and in YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldl.command.parser import LDLCLI
+from ldl.data.base import LDLDataModule
+from ldl.errors import LDLError
+from ldl.options import option, options
+from ldl.validation.yaml_text import Quoted, Scalar, dump, load, load_option, load_values, resolved
+
+
+@options
+class EveryType(LDLDataModule):
+    """A data module with options of every type.
+
+    Args:
+        text: A text.
+        maybe: A text or None.
+        texts: Texts.
+        either: Texts or a text.
+        whole: A whole number.
+        number: A number.
+        flag: True or false.
+        choice: One of some.
+        numbers: Numbers.
+        table: A mapping of anything.
+        count: A whole number or None.
+        any_of: A whole number or a text.
+    """
+
+    text: str = "default"
+    maybe: str | None = None
+    texts: Sequence[str] = ()
+    either: Sequence[str] | str = ()
+    whole: int = option(default=-1)
+    number: float = option(default=-1.0)
+    flag: bool | None = None
+    choice: Literal["on", "off", "1:30", "auto"] = "auto"
+    numbers: Sequence[float] = ()
+    table: dict[str, Any] | None = None
+    count: int | None = -1
+    any_of: int | str = -1
+
+    def load(self) -> Any:
+        raise NotImplementedError
+
+
+BASE = ("--model.head=Softmax", "--data=EveryType")
+
+
+def made(*args: str) -> EveryType:
+    """The object of a command line, which that of its dumped configuration equals."""
+    cli = LDLCLI([*BASE, *args])
+    data = cli.make_data(cli.config)
+    again = LDLCLI(["-c", cli.dump(cli.config)])
+    assert cli.dump(cli.config) == again.dump(again.config)
+    other = again.make_data(again.config)
+    assert all(same(getattr(data, name), getattr(other, name)) for name in NAMES)
+    assert all(type(getattr(data, name)) is not Quoted for name in NAMES)
+    return data  # type: ignore[return-value]
+
+
+NAMES = tuple(EveryType.__annotations__)
+
+
+def same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and repr(one) == repr(other)
+
+
+def typed(name: str, text: str) -> Any:
+    """What the object receives from the command line."""
+    return getattr(made(f"--data.{name}={text}"), name)
+
+
+def in_file(folder: Path, name: str, text: str) -> Any:
+    """What it receives from a file."""
+    (folder / "a.yaml").write_text(f"data:\n  class_path: EveryType\n  init_args:\n    {name}: {text}\n")
+    return getattr(made("-c", str(folder / "a.yaml")), name)
+
+
+WORDS = [
+    "001", "010", "1:30", "00:01:00:00", "on", "off", "yes", "No", "y", "true", "True", "1e3", "1_000", "0x10", "0o17",
+    "~", "Null", "=", "<<", "2020-01-01", "1.50", ".5", "+5", ".inf", "5", "1.0",
+    "-3", "\u0661", "\u00b2", "1e999", "12e03",
+    "0b1", "a:b", "C:\\x", "190:20:30", "1.", "9" * 5000,
+]  # fmt: skip
+"""Plain texts in YAML too; version 1.1 reads many of them as something else."""
+MARKS = [
+    "#subject", "#1", "a #b", "a: b", "a:", "[a", "{a", "[a, b] c", "*a", "&a", "!a", "%a", "@a", "`a", "- a", "| a",
+    "> a", "? a", "'a", '"a', "a'b", "a, b", "",
+]  # fmt: skip
+"""Texts that need quotes in YAML, and none on the command line."""
+
+
+@pytest.mark.parametrize("name", ["text", "maybe", "either"])
+@pytest.mark.parametrize("text", [*WORDS, *MARKS, "{a}", "{a: b}"])
+def test_a_text_option_takes_the_text(name: str, text: str, tmp_path: Path) -> None:
+    assert typed(name, text) == text
+    quoted = text if text in WORDS else "'" + text.replace("'", "''") + "'"
+    assert in_file(tmp_path, name, quoted) == text
+
+
+def test_null_is_none_where_it_may_be_and_a_text_in_quotes(tmp_path: Path) -> None:
+    assert typed("maybe", "null") is None and in_file(tmp_path, "maybe", "null") is None
+    assert in_file(tmp_path, "maybe", "") is None
+    for name, text in (("maybe", "null"), ("either", "null"), ("either", "[a, b]"), ("any_of", "5"), ("maybe", "~")):
+        assert in_file(tmp_path, name, f"'{text}'") == text
+    assert typed("text", "null") == "null" == typed("either", "null")
+    assert typed("count", "null") is None and typed("count", "~") is None and in_file(tmp_path, "count", "~") is None
+
+
+@pytest.mark.parametrize("name", ["texts", "either"])
+def test_lists_of_texts_keep_their_texts(name: str, tmp_path: Path) -> None:
+    words = [*(word for word in WORDS if len(word) < 99), "null", "false"]
+    assert list(typed(name, f"[{', '.join(words)}]")) == words
+    assert list(in_file(tmp_path, name, f"[{', '.join(words)}]")) == words
+    assert list(in_file(tmp_path, name, "".join(f"\n    - {word}" for word in words))) == words
+    marks = ["#a", "*a", "&a b", "!a", "%a", "@a", "`a", "b #c", "it's", "a:b"]
+    assert list(typed(name, f"[{', '.join(marks)}]")) == marks
+    assert list(typed(name, "['a, b', \"[c]\", 'null', '001']")) == ["a, b", "[c]", "null", "001"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("whole", "010", 10), ("whole", "+5", 5), ("whole", "-0", 0), ("number", "010", 10.0),
+        ("number", "1e3", 1000.0),
+        ("number", ".5", 0.5), ("number", "1.", 1.0), ("number", "-.inf", float("-inf")), ("number", "5", 5.0),
+        ("number", "1e-5", 1e-5), ("count", "007", 7), ("any_of", "007", 7), ("any_of", "1e3", "1e3"),
+        ("any_of", "1:30", "1:30"), ("any_of", "on", "on"), ("flag", "yes", True), ("flag", "Off", False),
+        ("flag", "True", True), ("flag", "false", False), ("flag", "null", None), ("choice", "on", "on"),
+        ("choice", "1:30", "1:30"), ("numbers", "[001, 005, 010]", [1.0, 5.0, 10.0]),
+        ("numbers", "[1e3, .5, '2']", [1000.0, 0.5, 2.0]),
+        ("table", "{a: 010, b: on, c: '5', d: [1:30, 1e3, ~], e: null, f: true, g: 'null', h: {i: 1_0}}",
+         {"a": 10, "b": "on", "c": "5", "d": ["1:30", 1000.0, None], "e": None, "f": True, "g": "null",
+          "h": {"i": "1_0"}}),
+    ],
+)  # fmt: skip
+def test_other_options_take_what_the_text_spells(name: str, text: str, value: Any, tmp_path: Path) -> None:
+    assert same(typed(name, text), value)
+    assert same(in_file(tmp_path, name, text), value)
+
+
+@pytest.mark.parametrize("name", ["whole", "number", "count", "numbers"])
+@pytest.mark.parametrize("text", ["1:30", "1_000", "0x10", "on", "2020-01-01", "0b1", "\u00b2", "1e", "=", "190:20:30"])
+def test_no_number_is_one_line(name: str, text: str, tmp_path: Path) -> None:
+    text = f"[{text}]" if name == "numbers" else text
+    for take in (typed, lambda *words: in_file(tmp_path, *words)):
+        with pytest.raises(LDLError) as caught:
+            take(name, text)
+        assert text.strip("[]") in str(caught.value) and f"data.{name}" in str(caught.value).replace("init_args.", "")
+        assert len(str(caught.value).splitlines()) == 1
+
+
+PLAIN = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), max_size=12)
+SCALARS = st.one_of(
+    st.sampled_from([*WORDS, *MARKS, "null"]), PLAIN, st.from_regex(r"[-+0-9.:eE_xo]{1,8}", fullmatch=True)
+)
+
+
+CONTENT = st.recursive(
+    SCALARS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SCALARS, inner, max_size=3),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONTENT)
+def test_yaml_that_is_written_is_read_as_the_same(content: Any) -> None:
+    assert load_values(dump(content)) == content
+    assert load_values(dump(load(dump(content)))) == content
+    flow = dump([content], flow=True)
+    assert resolved(load_option(flow)) == [content]
+    # Other programs read version 1.1.
+    assert not any(isinstance(part, str) and not isinstance(other, str) for part, other in pairs(content, flow))
+
+
+def pairs(content: Any, flow: str) -> list[tuple[Any, Any]]:
+    other = yaml.safe_load(flow)[0]
+    return list(zip(leaves(content), leaves(other)))
+
+
+def leaves(content: Any) -> list[Any]:
+    if isinstance(content, dict):
+        return [leaf for value in content.values() for leaf in leaves(value)]
+    return [leaf for value in content for leaf in leaves(value)] if isinstance(content, list) else [content]
+
+
+def test_text_of_a_scalar_survives_merging_of_files(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("data: {class_path: EveryType, init_args: {texts: [01, on], maybe: 1e3}}\n")
+    (tmp_path / "b.yaml").write_text("data: {init_args: {number: 1e3}}\n")
+    data = made("-c", str(tmp_path / "a.yaml"), "-c", str(tmp_path / "b.yaml"))
+    assert (list(data.texts), data.maybe, data.number) == (["01", "on"], "1e3", 1000.0)
+
+
+def test_run_options_and_lightning(tmp_path: Path) -> None:
+    config = LDLCLI([*BASE, "--run_dir=#1", "--wandb.project=010", "--trainer.max_time=00:01:00:00"]).config
+    assert (config.run_dir, config.wandb.project, config.trainer.max_time) == ("#1", "010", "00:01:00:00")
+    (tmp_path / "a.yaml").write_text(
+        "trainer: {max_time: 00:01:00:00, val_check_interval: 1.0, limit_val_batches: 1}\n"
+    )
+    trainer = LDLCLI([*BASE, "-c", str(tmp_path / "a.yaml")]).config.trainer
+    assert trainer.max_time == "00:01:00:00"
+    assert same(trainer.val_check_interval, 1.0) and same(trainer.limit_val_batches, 1)
+    with pytest.raises(LDLError, match=r"trainer\.max_epochs is '1:30'"):
+        LDLCLI([*BASE, "--trainer.max_epochs=1:30"])
+    with pytest.raises(LDLError, match="jobs is '1_0'"):
+        LDLCLI([*BASE, "--jobs=1_0"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("data: {class_path: EveryType, init_args: {whole: null}}", "data.whole is 'None', but must be int"),
+        ("data: {class_path: EveryType, init_args: {choice: }}", "data.choice is 'None', but must be one of 'on'"),
+        ("data: {init_args: {number: ~}}", "data.number is 'None', but must be float"),
+        ("model: {mixup: null}", "model.mixup is 'None', but must be float"),
+        ("jobs: null", "jobs is 'None', but must be int"),
+        ("jobs: 0", "jobs 0 must be at least 1"),
+        ("stage: null", "stage is 'None', but must be one of 'fit'"),
+        ("run_dir: ''", "--run_dir is empty; give a path, or leave it out"),
+        ("ckpt_path: ''", "--ckpt_path is empty; give a path, or leave it out"),
+        ("model: {optimizer: {lr: 1_0}}", "model.optimizer.lr is '1_0', but must be float"),
+        ("model: {optimizer: {betas: '(.9, .99)'}}", "model.optimizer.betas is '(.9, .99)', but must be a list"),
+        ("trainer: {max_epoch: 3}", "unknown option 'trainer.max_epoch'; did you mean 'trainer.max_epochs'?"),
+        (
+            "data: {class_path: EveryType, whole: 3}",
+            "data.whole stands beside class_path; write it below",
+        ),
+        ("data: {class_path: EveryType, init_args: [3]}", "data.init_args is [3], but holds options"),
+        (
+            "trainer: {callbacks: {class_path: ModelCheckpoint, init_args: {train_time_interval: 00:10}}}",
+            "trainer.callbacks.train_time_interval is '00:10': Expected a string with form",
+        ),
+    ],
+)
+def test_a_value_of_another_type_in_a_file_is_one_line(content: str, message: str) -> None:
+    with pytest.raises(LDLError) as caught:
+        LDLCLI([*BASE, "-c", f"{content}\n"])
+    assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+def test_choices_and_null_are_named() -> None:
+    with pytest.raises(LDLError, match="data.protocol is 'x', but must be one of 'published', .* 'shuffled' or null"):
+        LDLCLI([BASE[0], "--data=TabularLDL", "--data.path=a", "--data.protocol=x"])
+
+
+@pytest.mark.parametrize("options", ["{whole: 3, text: a}", "{init_args: {whole: 3, text: a}}"])
+def test_options_of_a_file_go_to_the_class_that_is_named_elsewhere(options: str) -> None:
+    file = ["-c", f"data: {options}\n"]
+    for args in ([*BASE, *file], [*file, *BASE], [BASE[0], *file, "-c", "data: EveryType\n"]):
+        inside = LDLCLI(args).config.data.init_args
+        assert (inside.whole, inside.text) == (3, "a")
+    assert LDLCLI([*file, *BASE, "--data.whole=4"]).config.data.init_args.whole == 4
+
+
+def test_other_tags_of_yaml_are_refused() -> None:
+    for text in ("a: !!binary aGk=", "a: !!python/name:os.system", "a: !!timestamp 2020-01-01", "a: !!int x"):
+        with pytest.raises(yaml.YAMLError):
+            load(text)
+    assert load("a: !!str 5") == {"a": "5"} and load("[007]") == [Scalar("007", 7)]
+
+
+def test_a_group_key_with_a_hash_keeps_groups_apart(tmp_path: Path) -> None:
+    rows = [f"s{row // 4},{row % 7},{row % 5},0.3,0.7" for row in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["#subject,f0,f1,label:a,label:b", *rows, ""]))
+    cli = LDLCLI(
+        ["--model.head=Softmax", "--data=TabularLDL", f"--data.path={tmp_path}/a.csv", "--data.group_key", "#subject"]
+    )
+    data = cli.make_data(cli.config)
+    data.setup()
+    assert (len(set(data.groups)), data.input_shape, data.protocol) == (10, (2,), "group_exclusive")  # type: ignore
+    tested, trained = (set(data.groups[rows]) for rows in (data.split.test, data.split.train))  # type: ignore[index]
+    assert tested and not tested & trained

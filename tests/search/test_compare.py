@@ -1,0 +1,262 @@
+"""``--stage compare``: from a file of candidates to a configuration that trains, and on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from blank import save_blank
+from distributed import LocalCluster
+from inline_jobs import run_inline
+from matplotlib.figure import Figure
+
+from ldl.command import main
+from ldl.heads import AAKNN
+from ldl.jobs.jobs import Store
+from ldl.progress import stop
+from ldl.search import candidates as made
+
+QUICK = {"inner_folds": 1, "val_fraction": 0.2}
+TWO = ["--data.folds=2"]
+QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+CANDIDATES = {
+    "AA-kNN": {"run": "tabular/aaknn", "grid": {"model.head.neighbours": [3, 10, 500], "data.scaling": ["standard"]}},
+    "MaxEnt": {"run": "tabular/maxent", "options": {"model.head.l2": 0.001, "model.head.iterations": 100}},
+    "trees": {
+        "run": "tabular/structrf",
+        "options": {"model.head.trees": 25},
+        "grid": {"model.head.min_leaf": [1, 4]},
+        "tuning": {"model.head.trees": 3},
+    },
+}
+Compare = Callable[..., dict]
+
+
+def targets(kind: str, features: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Distributions that are smooth in the features, or jump with two of them."""
+    if kind == "trees":
+        corner = (features[:, 0] > 0).astype(int) + 2 * (features[:, 1] > 0.3)
+        return 0.8 * np.eye(4)[(corner * 3) % 4] + 0.05
+    grown = np.exp(features @ rng.normal(size=(features.shape[1], 4)))
+    return grown / grown.sum(1, keepdims=True)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Callable[..., Path]:
+    def make(kind: str = "smooth", seed: int = 0, size: int = 90) -> Path:
+        rng = np.random.default_rng(seed)
+        features = rng.normal(size=(size, 4))
+        np.savez(tmp_path / "table.npz", features=features, labels=targets(kind, features, rng))
+        return tmp_path / "table.npz"
+
+    return make
+
+
+@pytest.fixture
+def compare(tmp_path: Path) -> Compare:
+    """Compares candidates on a table; returns comparison.json."""
+
+    def go(path: Path | None, candidates: dict = CANDIDATES, *more: str, **others: object) -> dict:
+        file = tmp_path / "compare.yaml"
+        file.write_text(yaml.safe_dump({"candidates": candidates, "choose": QUICK, **others}, sort_keys=False))
+        place = ["--run_dir", str(tmp_path / "run")]
+        place += [] if path is None else ["--data.path", str(path), "--data.folds=3"]
+        main(["--stage", "compare", "-c", str(file), *place, *QUIET, *more])
+        return json.loads((tmp_path / "run" / "comparison.json").read_text())
+
+    return go
+
+
+@pytest.fixture(autouse=True)
+def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chart of ranks is drawn in a test of its own."""
+    monkeypatch.setattr(Figure, "savefig", save_blank)
+
+
+def lines(run: Path) -> list[dict]:
+    return Store(run / "cells").rows
+
+
+def refusal(capsys: pytest.CaptureFixture[str], act: Callable[[], object]) -> str:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        act()
+    said = capsys.readouterr().err.strip().splitlines()
+    assert ended.value.code == 2 and said[-1].startswith("error: ")
+    return said[-1]
+
+
+def test_the_recommendation_is_the_run_that_it_names(
+    compare: Compare, table: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = compare(table("smooth"), {name: CANDIDATES[name] for name in ("AA-kNN", "MaxEnt")}, *TWO)
+    assert found["recommended"] == found["best"] == "MaxEnt"
+    by_name = {candidate["name"]: candidate for candidate in found["candidates"]}
+    assert list(by_name) == ["MeanPredictor", "AA-kNN", "MaxEnt"]
+    assert by_name["MeanPredictor"]["kl"]["mean"] > 5 * by_name["MaxEnt"]["kl"]["mean"]
+    said, config = capsys.readouterr().out, tmp_path / "run" / "recommended.yaml"
+    assert "recommended: MaxEnt" in said and f"-c {config}" in said
+    assert "| MaxEnt | " in (tmp_path / "run" / "table.md").read_text()
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {
+        *(".ldl", "cells", "comparison.json", "ranks.png", "recommended.yaml", "table.md")
+    }
+    main(["-c", str(config), *QUIET, "--run_dir", str(tmp_path / "first")])
+    results = json.loads((tmp_path / "first" / "results.json").read_text())
+    assert results["mean"] == by_name["MaxEnt"]["folds"][0]["measures"]
+
+
+@pytest.mark.slow
+def test_real_processes_choose_among_trees(compare: Compare, table: Callable[..., Path], tmp_path: Path) -> None:
+    found = compare(table("trees"), {name: CANDIDATES[name] for name in ("MaxEnt", "trees")}, "--jobs=2")
+    assert found["recommended"] == "trees" and found["setting"]["model.head.min_leaf"] in (1, 4)
+    config = yaml.safe_load((tmp_path / "run" / "recommended.yaml").read_text())
+    assert config["model"]["head"]["init_args"]["trees"] == 25
+
+
+def test_it_resumes(
+    compare: Compare, table: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    path, run, one, fits, fit = table(), tmp_path / "run", grid(neighbours=[3, 10]), [], made.fit_and_test
+
+    def counted(*arguments: object) -> object:
+        fits.append(1)
+        if len(fits) == 5:
+            stop.signal = 2
+        return fit(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(made, "fit_and_test", counted)
+    with pytest.raises(SystemExit) as ended:
+        compare(path, one, *TWO)
+    assert ended.value.code == 130
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last == f"stopped by SIGINT; the same command with --run_dir {run} resumes it"
+    before = lines(run)
+    assert len(before) == 2 and not (run / "comparison.json").exists()
+    resumed = compare(path, one, *TWO)
+    assert lines(run)[:2] == before
+    shutil.rmtree(run)
+    fits[:] = [1] * 5
+    whole = compare(path, one, *TWO)
+    for mine, its in zip(resumed["candidates"], whole["candidates"], strict=True):
+        assert mine | {"seconds": 0} == its | {"seconds": 0}
+
+
+@pytest.mark.slow
+def test_what_changed_is_measured_anew(compare: Compare, table: Callable[..., Path], tmp_path: Path) -> None:
+    def measured() -> list[str]:
+        return [cell["candidate"] for cell in lines(tmp_path / "run") if cell["fold"] != "all"]
+
+    one, other = ({"MaxEnt": {"run": "tabular/maxent", "options": {"model.head.l2": l2}}} for l2 in (0.001, 0.1))
+    compare(table(), one, *TWO)
+    compare(table(), other, *TWO)
+    assert measured() == ["MeanPredictor", "MaxEnt"] * 2 + ["MaxEnt"] * 2
+    compare(table(seed=1), one, *TWO)
+    assert len(measured()) == 10
+
+
+@pytest.mark.slow
+def test_dask_workers_read_what_has_changed(compare: Compare, table: Callable[..., Path]) -> None:
+    own = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with LocalCluster(n_workers=1, threads_per_worker=1, **own) as cluster:
+        found = set()
+        for seed, l2 in ((0, 0.001), (0, 0.1), (1, 0.1)):
+            entry = {"run": "tabular/maxent", "options": {"model.head.l2": l2}}
+            more = ["--scheduler", cluster.scheduler_address, *TWO]
+            found.add(compare(table(seed=seed), {"head": entry}, *more)["candidates"][1]["kl"]["mean"])
+    assert len(found) == 3
+
+
+def test_a_candidate_that_fails_is_in_the_table(
+    compare: Compare, table: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **more: object) -> None:
+        raise ValueError("no\nneighbours")
+
+    monkeypatch.setattr(AAKNN, "fit", fail)
+    found = compare(table(), {"AA-kNN": "tabular/aaknn", "MaxEnt": CANDIDATES["MaxEnt"]}, *TWO)
+    assert found["recommended"] == "MaxEnt"
+    assert found["candidates"][1]["error"] == "fold 0: ValueError: no neighbours"
+    assert "| AA-kNN | failed | " in (tmp_path / "run" / "table.md").read_text()
+
+
+@pytest.mark.slow
+def test_groups_and_options_of_the_command_line(
+    compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups stay together, and an option that the command line fixes leaves the grid; in several processes."""
+    run_inline(monkeypatch)
+    rng = np.random.default_rng(0)
+    features, group = rng.normal(size=(60, 3)), np.arange(60) // 5
+    value = np.clip(np.round(5 + 2 * features[:, 0]), 0, 10)
+    np.savez(tmp_path / "values.npz", features=features, value=value, group=group)
+    grid = {"data.init_args.scaling": ["none", "standard"], "model.head.neighbours": [5, 10]}
+    candidates = {
+        "AA-kNN": {"run": "tabular/aaknn", "grid": grid},
+        "mean": {"run": "tabular/structrf", "options": {"model.head": "MeanPredictor"}},
+    }
+    more = ["--data", "TabularValues", "--data.scaling=none", "--jobs=2", *TWO]
+    found = compare(tmp_path / "values.npz", candidates, *more)
+    assert found["protocol"] == "group_exclusive" and found["leak"] == 0
+    assert [candidate["name"] for candidate in found["candidates"]] == ["mean", "AA-kNN"]
+    for fold in found["candidates"][1]["folds"]:
+        assert list(fold["setting"]) == ["model.head.neighbours"] and fold["measures"]["mae"] > 0
+
+
+def grid(**values: object) -> dict:
+    """A candidate with the head's options to choose from."""
+    return {"a": {"run": "tabular/aaknn", "grid": {f"model.head.{name}": value for name, value in values.items()}}}
+
+
+ONE = {"a": "tabular/aaknn"}
+LDFL = {"a": {"run": {"model": {"head": "LDFL"}}}}
+OTHER_LABELS = {"a": {"run": "tabular/aaknn", "options": {"data.label_values": [1, 2, 4, 9]}}, "b": "tabular/maxent"}
+SHORT = {"a": {"run": "tabular/aaknn", "options": {"trainer.limit_test_batches": 1}}, "b": "tabular/maxent"}
+OTHER_FOLDS = {"a": {"run": "tabular/aaknn", "options": {"data.fold_seed": 1}}, "b": "tabular/maxent"}
+WRONG: dict[str, tuple[dict, list[str], list[str]]] = {
+    "unknown head": (LDFL, [], ["candidate a: ", "'LDFL'", "did you mean 'LDLF'"]),
+    "unknown key": ({"a": {"run": "tabular/aaknn", "grd": {}}}, [], ["a has no option 'grd'", "did you mean 'grid'"]),
+    "no run": ({"a": {"grid": {}}}, [], ["candidate a is {'grid': {}}", "run: tabular/ldlf"]),
+    "no list": (grid(neighbours=3), [], ["grid.model.head.neighbours is 3", "list"]),
+    "no candidates": ({}, [], ["candidates is {}"]),
+    "other folds": (OTHER_FOLDS, [], ["other targets or folds"]),
+    "other instances": (SHORT, [], ["candidate a: trainer.limit_test_batches leaves instances out"]),
+    "other labels": (OTHER_LABELS, [], ["other targets or folds"]),
+    "the best": (ONE, ["--select", "best"], ["leave --select best out"]),
+    "another stage": (ONE, ["--stage", "crossval"], ["--stage is crossval"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_refusals(
+    case: str, compare: Compare, table: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    candidates, options, words = WRONG[case]
+    path = table()
+    said = refusal(capsys, lambda: compare(path, candidates, *options))
+    assert all(word in said for word in words), said
+    assert not (tmp_path / "run").exists()
+
+
+def test_refusals_of_files(
+    compare: Compare, table: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, one = table(), {"AA-kNN": "tabular/aaknn"}
+    assert "choose has no option 'folds'" in refusal(capsys, lambda: compare(path, one, choose={"folds": 3}))
+    many = refusal(capsys, lambda: compare(path, CANDIDATES, choose={"inner_folds": 80}))
+    assert "folds 80 must be in 2..60" in many
+    digits = tmp_path / "digits.yaml"
+    digits.write_text("candidates: {a: digits_softmax}")
+    said = refusal(capsys, lambda: main(["--stage", "compare", "-c", str(digits), "--data.turns=1"]))
+    assert "candidate a: RotatedDigits gives inputs of shape" in said and "takes rows of features" in said
+    assert "and here is none" in refusal(capsys, lambda: main(["--stage", "compare", "--data.path", str(path)]))
+    Store(tmp_path / "run" / "cells").get({"of": "TabularLDL other.npz"}, dict)
+    assert "has the comparison of TabularLDL other.npz" in refusal(capsys, lambda: compare(path, one))
+    (tmp_path / "run" / "results.json").touch()
+    assert "has results.json, which no run of ldl wrote" in refusal(capsys, lambda: compare(path, one))

@@ -69,8 +69,8 @@ def main(args: list[str] | None = None) -> None:
     collects = gc.isenabled()
     gc.disable()  # a collection during imports takes a fifth of their time and finds nothing
     try:
-        training = import_module("ldl.command.training")
+        run = import_module("ldl.run.main")
     finally:
         if collects:
             gc.enable()
-    training.main(args)
+    run.main(args)

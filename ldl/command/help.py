@@ -12,18 +12,17 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from ldl.command.arguments import tokenize
+from ldl.command.arguments import Argument
 from ldl.command.classes import BASES, OURS, find_class, subclasses
 from ldl.command.console import SUBCOMMANDS
 from ldl.command.messages import no_class, program
 from ldl.command.options import CommandParser, option_texts
-from ldl.command.parser import RUN_OPTIONS
+from ldl.command.run_options import RUN_OPTIONS, WandbOptions
 from ldl.data.sources import SOURCES
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
 from ldl.options import options_of
 from ldl.plugins import discover
-from ldl.run.loggers import WandbOptions
 from ldl.run.output import silence
 from ldl.task import Task
 
@@ -44,13 +43,13 @@ LEFT = 22
 """Width of the names on the first page."""
 
 
-def help_page(args: list[str]) -> str | None:
+def help_page(arguments: Iterable[Argument]) -> str | None:
     """Return the help page that a command line requests; None if it requests none, or a page that the parser prints.
 
     Raises:
         LDLError: there is no such class or group.
     """
-    for name, value, _ in tokenize(args):
+    for name, value, _ in arguments:
         if name in ("-h", "--help"):
             return _front()
         if name.startswith("--help."):

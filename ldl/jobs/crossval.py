@@ -19,15 +19,15 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pytorch_lightning as pl
-from jsonargparse import Namespace
 from rich.console import Console
 
 from ldl import charts
 from ldl.charts.drawing import captioned, spared
-from ldl.checkpoint import read_checkpoint, replacing, write_whole
+from ldl.checkpoint import read_checkpoint, replacing, save_atomically
 from ldl.collective import process_rank
-from ldl.command.messages import refusals
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import Command, parse_anew
+from ldl.command.config import Config
+from ldl.command.messages import user_errors
 from ldl.data.base import LDLDataModule
 from ldl.edges.report import report_for
 from ldl.errors import LDLError
@@ -38,15 +38,14 @@ from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.run import console, signals
 from ldl.run.loggers import MetricsFile, finish
+from ldl.run.parts import Parts
 from ldl.run.results import columns, summarize, write_results
 from ldl.run.resume import RankConsistency
-from ldl.run.run import make_task, make_trainer, read_by, seed_of, show
+from ldl.run.run import read_by, show
 from ldl.run.run_dir import choose_folder, cleanup_on_error, run_dir_lock, run_name
 from ldl.run.training import Select, fit_and_test, make_checkpoints, seed_everything
 from ldl.task import Task
 
-Parse = Callable[[list[str]], LDLCLI]
-"""Parses the command line of a run, in any process."""
 Rows = dict[str, np.ndarray]
 Key = dict[str, str]
 
@@ -147,7 +146,7 @@ class Folds:
         arguments = defaults | arguments
         if arguments["enable_checkpointing"] and folder is not None:
             callbacks += make_checkpoints(folder, self.data, self.select)
-        return write_whole(pl.Trainer(**arguments, callbacks=callbacks))
+        return save_atomically(pl.Trainer(**arguments, callbacks=callbacks))
 
     def restore(self, number: int) -> Task:
         """Return a task with the selected weights of a finished fold, if it has checkpoints; the fold is selected."""
@@ -339,38 +338,35 @@ def read_fold(folder: Path, key: Key) -> FoldResult | None:
 # The stage of the command line.
 
 
-def run_crossval(cli: LDLCLI, parse: Parse) -> None:
+def run_crossval(command: Command) -> None:
     """Train and test every fold of a configuration in ``fold_0``, ``fold_1``, ...; finished folds are kept.
-
-    Args:
-        cli: The parsed command line.
-        parse: Parses a command line in any process.
 
     Raises:
         LDLError: the run directory has other folds, or a fold failed.
     """
-    config = cli.config
-    if config.ckpt_path is not None:
+    config, values = command.config, command.config.values
+    if values.ckpt_path is not None:
         raise LDLError("--stage crossval takes no --ckpt_path; to resume, use the same command with its --run_dir")
-    workers = Workers(config.jobs, config.scheduler)
+    workers = Workers(values.jobs, values.scheduler)
     if workers.are_remote:
-        check_one_process(config, "--jobs and --scheduler train each fold")
-    data = cli.make_data(of_fold(config, 0))
-    folder = choose_folder(config, data, _head_name(config))
-    with run_dir_lock(folder, read_by(config, data)), cleanup_on_error(folder), refusals():
+        check_one_process(values, "--jobs and --scheduler train each fold")
+    first = Parts(config.of_fold(0))
+    data = first.data
+    folder = choose_folder(values, data, config.head)
+    with run_dir_lock(folder, read_by(first)), cleanup_on_error(folder), user_errors():
         signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-        seed_everything(seed_of(config))
+        seed_everything(config.seed)
         data.setup()
-        text = cli.dump(of_fold(config, 0))
-        folds = configured_folds(cli, data, folder, folds_key(text, data))
+        text = first.config.text()
+        folds = configured_folds(config, data, folder, folds_key(text, data))
         missing = [number for number in all_folds(data) if folds.read(number) is None]
         if len(missing) < data.num_folds:
             console.say(f"{data.num_folds - len(missing)} of {data.num_folds} folds are done")
         if workers.are_remote and missing:
-            console.say(console.opening_elsewhere(config.model.head.class_path, data, str(workers)))
+            console.say(console.opening_elsewhere(config.head, data, str(workers)))
             own = str(folder.absolute())
-            remote = PerProcess(f"{own} {folds.key}", partial(_open, parse, text, own, folds.key))
-            _train_remotely(workers, remote, missing, config.trainer.enable_progress_bar is not False)
+            remote = PerProcess(f"{own} {folds.key}", partial(_open, text, own, folds.key))
+            _train_remotely(workers, remote, missing, values.trainer.enable_progress_bar is not False)
         content = crossvalidate(
             folds.make_task,
             data,
@@ -385,50 +381,43 @@ def run_crossval(cli: LDLCLI, parse: Parse) -> None:
         show(folder, content, data)
 
 
-def configured_folds(cli: LDLCLI, data: LDLDataModule, folder: Path, key: Key, quiet: bool = False) -> Folds:
+def configured_folds(config: Config, data: LDLDataModule, folder: Path, key: Key, quiet: bool = False) -> Folds:
     """Return the folds of a configuration.
 
     Args:
-        cli: The parsed command line.
+        config: The configuration.
         data: Its data module, set up.
         folder: The run directory.
         key: Whatever decides the results.
         quiet: Whether to print nothing.
     """
+    values = config.values
     if quiet:
-        cli.config.trainer.enable_progress_bar = False
-    head, announced = _head_name(cli.config), quiet
+        values.trainer.enable_progress_bar = False
+    announced = quiet
+
+    def parts() -> Parts:
+        group = run_name(folder, data, config.head)
+        return Parts(config.of_fold(data.fold), data, fold_folder(folder, data.fold), group)
 
     def task_of_fold() -> Task:
-        task = make_task(cli, of_fold(cli.config, data.fold), data, {})
+        task = parts().task
         if not announced:
             console.say(console.pretrained(task.backbone))
         return task
 
     def trainer_of_fold() -> pl.Trainer:
         nonlocal announced
-        own = fold_folder(folder, data.fold)
-        trainer = make_trainer(cli, of_fold(cli.config, data.fold), data, own, {}, run_name(folder, data, head))
+        trainer = parts().trainer
         if not announced:
-            console.say(console.opening(head, data, trainer, "crossval"))
+            console.say(console.opening(config.head, data, trainer, "crossval"))
         announced = True  # the other folds have the same model
         return trainer
 
-    draws, quote, seed = data.num_folds <= MAX_DRAWN, cli.config.quote_formulas, seed_of(cli.config)
-    return Folds(task_of_fold, data, seed, trainer_of_fold, folder, cli.config.select, key, draws, quote)
-
-
-def of_fold(config: Namespace, fold: int) -> Namespace:
-    """Return the configuration that trains one fold."""
-    clone = config.clone()
-    clone.stage = "fit"
-    if "fold" in clone.data.init_args:
-        clone.data.init_args.fold = fold
-    return clone
-
-
-def _head_name(config: Namespace) -> str:
-    return str(config.model.head.class_path.rpartition(".")[2])
+    draws = data.num_folds <= MAX_DRAWN
+    return Folds(
+        task_of_fold, data, config.seed, trainer_of_fold, folder, values.select, key, draws, values.quote_formulas
+    )
 
 
 def _train_remotely(workers: Workers, remote: PerProcess, numbers: list[int], shows: bool) -> None:
@@ -449,17 +438,17 @@ def _train_remotely(workers: Workers, remote: PerProcess, numbers: list[int], sh
 
 
 def _train_fold(remote: PerProcess, number: int) -> dict[str, Any]:
-    with refusals():
+    with user_errors():
         content: dict[str, Any] = remote.get().fit(number)[1].content
         return content
 
 
-def _open(parse: Parse, config: str, folder: str, key: Key | None) -> Folds:
-    cli = parse(["-c", config])
-    data = cli.make_data(cli.config)
-    seed_everything(seed_of(cli.config))
+def _open(text: str, folder: str, key: Key | None) -> Folds:
+    config = parse_anew(["-c", text])
+    data = config.instantiate("data")
+    seed_everything(config.seed)
     data.setup()
-    own = folds_key(cli.dump(cli.config), data)
+    own = folds_key(config.text(), data)
     if own != key:
         raise LDLError(OTHER_WORKER)
-    return configured_folds(cli, data, Path(folder), own, quiet=True)
+    return configured_folds(config, data, Path(folder), own, quiet=True)

@@ -9,8 +9,8 @@ import pytest
 from places import CONFIGS
 
 from ldl.command import main
+from ldl.command.command_line import parse_anew
 from ldl.command.configs import find_config
-from ldl.command.parser import LDLCLI
 from ldl.errors import LDLError
 from ldl.moved import NAMES as MOVED
 from ldl.moved import current_path
@@ -29,7 +29,9 @@ def test_config_of_an_old_run_still_runs(tmp_path: Path) -> None:
     assert "ldl.backbones" in (tmp_path / "config.yaml").read_text()
 
 
-@pytest.mark.parametrize("path", [path for path, new in MOVED.items() if new != "ldl.command.console.main"])
+@pytest.mark.parametrize(
+    "path", [path for path, new in MOVED.items() if not new.startswith(("ldl.command.", "ldl.run."))]
+)
 def test_every_class_that_moved_is_found(path: str) -> None:
     module, _, name = current_path(path).rpartition(".")
     cls = getattr(import_module(module), name)
@@ -39,10 +41,10 @@ def test_every_class_that_moved_is_found(path: str) -> None:
     required = {"Bags": ["--data.path=x"], "TabularLDL": ["--data.path=x"], "TabularValues": ["--data.path=x"]}
     required |= {"TableFile": ["--data.path=x"], "WholePictures": ["--data.path=x"]}
     if path.startswith("ldl.callbacks"):
-        trainer = LDLCLI(["-c", str(CONFIGS / "default.yaml"), f"--trainer.callbacks+={path}"]).config.trainer
+        trainer = parse_anew(["-c", str(CONFIGS / "default.yaml"), f"--trainer.callbacks+={path}"]).values.trainer
         assert trainer.callbacks[-1].class_path == current_path(path)
         return
-    config = LDLCLI(["-c", str(CONFIGS / "default.yaml"), f"--{part}={path}", *required.get(name, [])]).config
+    config = parse_anew(["-c", str(CONFIGS / "default.yaml"), f"--{part}={path}", *required.get(name, [])]).values
     named = config.data if part == "data" else config.model[part.rpartition(".")[2]]
     assert named.class_path.rpartition(".")[2] == name and named.class_path != path
 

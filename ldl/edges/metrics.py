@@ -6,7 +6,7 @@ from ldl.edges.benchmark.votes import QUESTIONS
 from ldl.metrics.metric import Metric
 from ldl.metrics.registry import register
 
-MATCHED = ("ods", "ois", "ap", "r50")
+EDGE_METRICS = ("ods", "ois", "ap", "r50")
 """Metrics of the benchmark, of thinned maps."""
 CRISP = ("crisp_ods", "crisp_ois", "crisp_ap", "crisp_ac")
 """Metrics of the maps without thinning: CEval, and average crispness."""
@@ -15,7 +15,7 @@ SCORES = ("nll", "brier", "ece")
 VOTES = tuple(f"{question}_{score}" for question in QUESTIONS for score in SCORES)
 DISAGREEMENT = "disagreement"
 """Correlation of the predicted disagreement of the annotators with the true one."""
-EDGE_METRICS = (*MATCHED, *CRISP, *VOTES, DISAGREEMENT)
+LOGGED = (*EDGE_METRICS, *CRISP, *VOTES, DISAGREEMENT)
 
-for name in EDGE_METRICS:
+for name in LOGGED:
     register(Metric(name, None, higher_is_better=name not in VOTES, main=name == "ods"))

@@ -19,7 +19,7 @@ from ldl.edges.benchmark.ground_truth import GroundTruth, read_edge_map, read_pr
 from ldl.edges.benchmark.thinning import SMOOTHING, suppress
 from ldl.edges.benchmark.votes import QUESTIONS, count_votes, panel, to_dict
 from ldl.edges.charts import precision_recall
-from ldl.edges.metrics import CRISP, DISAGREEMENT, EDGE_METRICS, SCORES
+from ldl.edges.metrics import CRISP, DISAGREEMENT, LOGGED, SCORES
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_json
 from ldl.reports.maps import SHOWN, EachImage
@@ -46,7 +46,7 @@ class DrawnEdges(Protocol):
 
 
 class EdgeReport(EachImage):
-    """Write edge maps, ``evaluation.json``, ``votes.json`` and ``charts/`` after a test, and log :data:`EDGE_METRICS`.
+    """Write edge maps, ``evaluation.json``, ``votes.json`` and ``charts/`` after a test, and log :data:`LOGGED`.
 
     Maps are grey PNGs: ``strengths/NAME.png`` as predicted, ``edges/NAME.png`` after non-maximum suppression, and
     ``disagreement/NAME.png``, 4 p (1 - p) of the predicted probability p: white if every second annotator is expected
@@ -66,12 +66,12 @@ class EdgeReport(EachImage):
         if not trainer.testing:
             return
         collective = current_collective()
-        results = torch.zeros(len(EDGE_METRICS), device=task.device)
+        results = torch.zeros(len(LOGGED), device=task.device)
         if collective.rank == 0:
             measured = self._evaluate(data_of(trainer), index, trainer.progress_bar_callback is not None)
-            results = torch.tensor([measured[name] for name in EDGE_METRICS]).to(results)
+            results = torch.tensor([measured[name] for name in LOGGED]).to(results)
         results = collective.broadcast(results)
-        there = {f"test_{name}": value for name, value in zip(EDGE_METRICS, results) if not value.isnan()}
+        there = {f"test_{name}": value for name, value in zip(LOGGED, results) if not value.isnan()}
         task.log_dict(there, rank_zero_only=True)
 
     def _evaluate(self, data: DrawnEdges, index: np.ndarray, show_progress: bool) -> dict[str, Any]:

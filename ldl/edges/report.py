@@ -119,11 +119,11 @@ class EdgeReport(EachImage):
         for row in rows.tolist():
             image, drawn = data.read(row)
             shown = {kind: read_edge_map(self._file(kind, data, row)) for kind in ("edges", "disagreement")}
-            name, found = Path(name_of(data, row)).name, panel(drawn.boundaries).disagreement
+            name, disagreement = Path(name_of(data, row)).name, panel(drawn.boundaries).disagreement
             edges.append((name, [image, drawn.boundaries.mean(0), shown["edges"]]))
-            if found is not None:
+            if disagreement is not None:
                 # The estimate is unbiased, and reaches 2 for two annotators who differ.
-                split.append((name, [image, np.minimum(4 * found, 1), shown["disagreement"]]))
+                split.append((name, [image, np.minimum(4 * disagreement, 1), shown["disagreement"]]))
         folder, titles = self.folder / "charts", ("image", "share of annotators", "prediction, thinned")
         paths = {"edges": charts.maps(folder / "edges.png", edges, titles, labels)}
         if split:

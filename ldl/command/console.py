@@ -29,7 +29,7 @@ SUBCOMMANDS = {
         "ldl.faces.command:faces",
         "Report the content of a set of faces and its group leakage",
     ),
-    "edges-eval": ("ldl.command.subcommands:edges_eval", "Evaluate a folder of edge maps by the benchmark of BSDS500"),
+    "edges-eval": ("ldl.edges.command:edges_eval", "Evaluate a folder of edge maps by the benchmark of BSDS500"),
 }
 """By name the function of a subcommand, which is imported at its call, and its line in the help."""
 

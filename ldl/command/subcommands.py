@@ -1,4 +1,4 @@
-"""Subcommands that train nothing: export and demo of a checkpoint, a list of runs, the benchmark of edges."""
+"""Subcommands that train nothing: export and demo of a checkpoint, and a list of runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ldl.deploy.demo_server import serving
 from ldl.deploy.export import Exported
 from ldl.deploy.export import export as export_checkpoint
 from ldl.deploy.export_formats import FORMATS
-from ldl.edges.evaluation import add_options, evaluate
 from ldl.errors import LDLError
 from ldl.run.output import silence
 from ldl.search.runs import as_table, comparison, find_run, find_runs, listing, select
@@ -100,10 +99,3 @@ def runs(args: list[str]) -> None:
         except OSError as error:
             raise LDLError(f"--csv {given.csv} cannot be written: {error.strerror}; give another file") from error
         print(f"{len(shown)} runs: {given.csv}")
-
-
-def edges_eval(args: list[str]) -> None:
-    """Evaluate a folder of edge maps by the benchmark of BSDS500: ODS, OIS, AP."""
-    parser = CommandParser("edges-eval", edges_eval.__doc__)
-    add_options(parser)
-    evaluate(parser.parse_args(args))

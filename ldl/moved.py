@@ -84,7 +84,6 @@ MODULES = {
     "ldl.methods.boosting.boost": "ldl.bags.boost",
     "ldl.methods.boosting.likelihood": "ldl.bags.likelihood",
     "ldl.methods.boosting.pooling": "ldl.bags.pooling",
-    "ldl.reports.card": "ldl.deploy.card",
     "ldl.reports.edges": "ldl.edges.report",
 }
 """Current modules, by their paths in version 0.2.0."""

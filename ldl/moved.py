@@ -24,7 +24,6 @@ MODULES = {
     "ldl.cli.help": "ldl.command.help",
     "ldl.cli.options": "ldl.command.options",
     "ldl.cli.scaffold": "ldl.command.scaffold",
-    "ldl.cli.subcommands": "ldl.command.subcommands",
     "ldl.cli.training": "ldl.command.training",
     "ldl.data.bags": "ldl.bags.bags",
     "ldl.data.edges.bsds500": "ldl.edges.bsds500",
@@ -96,6 +95,10 @@ NAMES = {
     "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
     "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
     "ldl.cli.main": "ldl.command.console.main",
+    "ldl.cli.subcommands.demo": "ldl.deploy.command.demo",
+    "ldl.cli.subcommands.edges_eval": "ldl.edges.command.edges_eval",
+    "ldl.cli.subcommands.export": "ldl.deploy.command.export",
+    "ldl.cli.subcommands.runs": "ldl.search.command.runs",
     "ldl.data.BSDS500": "ldl.edges.bsds500.BSDS500",
     "ldl.data.Bags": "ldl.bags.bags.Bags",
     "ldl.data.FGNET": "ldl.faces.ages.FGNET",
@@ -115,6 +118,7 @@ NAMES = {
     "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
     "ldl.data.mnist.MixedDigits": "ldl.data.synthetic.MixedDigits",
     "ldl.data.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
+    "ldl.data.picture_folder.shows_faces": "ldl.faces.locator.shows_faces",
     "ldl.data.rotated_digits.RotatedDigits": "ldl.data.synthetic.RotatedDigits",
     "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
     "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
@@ -141,7 +145,7 @@ NAMES = {
 }
 """Current paths of classes and functions, by their paths in older checkpoints and configurations."""
 
-PACKAGES = ("cli", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
+PACKAGES = ("cli", "cli.subcommands", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
 """Packages of ldl that went."""
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import cv2
 import numpy as np
 import torch
 
+from ldl.data.images.locators import Detector
 from ldl.errors import LDLError, some
 from ldl.faces.lists import upright_corners
 from ldl.validation.files import check_file
@@ -63,21 +64,6 @@ class Face:
         """Area of the box in pixels."""
         width, height = self.box[2:] - self.box[:2]
         return float(width * height)
-
-
-class Detector(Protocol):
-    """A face detector.
-
-    Attributes:
-        name: Name for messages.
-        key: Cache key, different for other detectors and other weights.
-    """
-
-    name: str
-    key: str
-
-    def __call__(self, picture: np.ndarray) -> list[Face]:
-        """Return the faces of an image (H, W, 3) uint8 RGB, from left to right. Raises LDLError."""
 
 
 def find_detector(given: str | Path) -> Detector:

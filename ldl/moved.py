@@ -95,13 +95,10 @@ NAMES = {
     "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
     "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
     "ldl.cli.main": "ldl.command.console.main",
-    "ldl.cli.subcommands.demo": "ldl.deploy.command.demo",
-    "ldl.cli.subcommands.edges_eval": "ldl.edges.command.edges_eval",
-    "ldl.cli.subcommands.export": "ldl.deploy.command.export",
-    "ldl.cli.subcommands.runs": "ldl.search.command.runs",
     "ldl.data.BSDS500": "ldl.edges.bsds500.BSDS500",
     "ldl.data.Bags": "ldl.bags.bags.Bags",
     "ldl.data.FGNET": "ldl.faces.ages.FGNET",
+    "ldl.data.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.FaceFolder": "ldl.faces.ages.FaceFolder",
     "ldl.data.Morph": "ldl.faces.morph.Morph",
     "ldl.data.Pointing04": "ldl.faces.pointing04.Pointing04",
@@ -115,12 +112,13 @@ NAMES = {
     "ldl.data.faces.morph.morph.Morph": "ldl.faces.morph.Morph",
     "ldl.data.faces.pointing04.pointing04.Pointing04": "ldl.faces.pointing04.Pointing04",
     "ldl.data.faces.utkface.UTKFace": "ldl.faces.ages.UTKFace",
-    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
+    "ldl.data.fgnet_aam.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.mnist.MixedDigits": "ldl.data.synthetic.MixedDigits",
     "ldl.data.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
     "ldl.data.picture_folder.shows_faces": "ldl.faces.locator.shows_faces",
     "ldl.data.rotated_digits.RotatedDigits": "ldl.data.synthetic.RotatedDigits",
-    "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
+    "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
+    "ldl.data.tables.tabular_values.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
     "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
     "ldl.data.trials.clutter.PosedFaces": "ldl.data.synthetic.PosedFaces",
@@ -145,7 +143,7 @@ NAMES = {
 }
 """Current paths of classes and functions, by their paths in older checkpoints and configurations."""
 
-PACKAGES = ("cli", "cli.subcommands", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
+PACKAGES = ("cli", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
 """Packages of ldl that went."""
 
 

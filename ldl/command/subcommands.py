@@ -11,7 +11,6 @@ from ldl.command.options import CommandParser, check_replaceable
 from ldl.deploy.demo_server import serving
 from ldl.deploy.export import Exported
 from ldl.deploy.export import export as export_checkpoint
-from ldl.deploy.export_formats import FORMATS
 from ldl.edges.evaluation import add_options, evaluate
 from ldl.errors import LDLError
 from ldl.run.output import silence
@@ -21,18 +20,17 @@ PORTS = 65535
 
 
 def export(args: list[str]) -> None:
-    """Export a checkpoint to one file that runs without ldl: preprocessing, network, head, values and intervals."""
+    """Export a checkpoint to an ONNX file that runs without ldl: preprocessing, network, head, values and intervals."""
     parser = CommandParser("export", export.__doc__)
     parser.add_argument("checkpoint", type=Path, help="a checkpoint, such as RUN/checkpoints/last.ckpt")
-    parser.add_argument("--to", default="onnx", help=f"format: {', '.join(FORMATS)} (default %(default)s)")
+    parser.add_argument("--to", default="onnx", help="format of the file, onnx")
     parser.add_argument("--out", type=Path, help="file to write; by default beside the checkpoint")
     parser.add_argument("--force", action="store_true", help="replace an existing file")
     given = parser.parse_args(args)
     silence()
     if not given.checkpoint.is_file():
         raise LDLError(f"no checkpoint at {given.checkpoint}; give a file, such as RUN/checkpoints/last.ckpt")
-    suffix = FORMATS[given.to].suffix if given.to in FORMATS else ""
-    out = given.out or given.checkpoint.with_suffix(suffix)
+    out = given.out or given.checkpoint.with_suffix(".onnx")
     print(exported(export_checkpoint(given.checkpoint, out, given.to, given.force)))
 
 

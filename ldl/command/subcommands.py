@@ -48,7 +48,7 @@ def demo(args: list[str]) -> None:
     """Show a trained model on a local web page: an image or a row, its distribution, and its evidence."""
     parser = CommandParser("demo", demo.__doc__)
     parser.add_argument("checkpoint", help="a model of rows, or of crops of images, such as RUN/checkpoints/last.ckpt")
-    parser.add_argument("--detector", help="detector of faces in images: mtcnn, or an ONNX file")
+    parser.add_argument("--detector", help="detector of faces in images: mtcnn")
     parser.add_argument("--port", type=int, default=7860, help="port on this machine (%(default)s); 0: a free one")
     given = parser.parse_args(args)
     if not 0 <= given.port <= PORTS:

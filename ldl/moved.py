@@ -75,7 +75,7 @@ MODULES = {
     "ldl.heads.structured_edges": "ldl.edges.structured_edges",
     "ldl.inference.export": "ldl.deploy.export",
     "ldl.inference.export_columns": "ldl.deploy.export_columns",
-    "ldl.inference.export_formats": "ldl.deploy.export_formats",
+    "ldl.inference.export_formats": "ldl.deploy.export_onnx",
     "ldl.inference.export_graph": "ldl.deploy.export_graph",
     "ldl.inference.export_metadata": "ldl.deploy.export_metadata",
     "ldl.inference.pretrained": "ldl.deploy.pretrained",

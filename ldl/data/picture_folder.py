@@ -32,7 +32,7 @@ class PictureFolder(Unlabelled):
     Args:
         path: The folder, an image, or a .csv or Parquet file that lists images, relative to its folder.
         boxes: A JSON file of face boxes, as the Facial Age Estimation Benchmark publishes them.
-        detector: Face detector: ``mtcnn``, or an ONNX file of a detector with the outputs of YuNet or UltraFace.
+        detector: Face detector, ``mtcnn``.
         cache_dir: Folder for crops; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
         path_column: Column of the image files in a list; None takes ``path``, ``image`` or another usual name.
     """

@@ -10,7 +10,6 @@ from ldl.command.options import CommandParser
 from ldl.deploy.demo_server import serving
 from ldl.deploy.export import Exported
 from ldl.deploy.export import export as export_checkpoint
-from ldl.deploy.export_formats import FORMATS
 from ldl.errors import LDLError
 from ldl.run.output import silence
 
@@ -18,21 +17,20 @@ LARGEST_PORT = 65535
 
 
 def export(args: list[str]) -> None:
-    """Export a checkpoint to one file that runs without ldl.
+    """Export a checkpoint to an ONNX file that runs without ldl.
 
     The file has the preprocessing, the network, the head, values and intervals.
     """
     parser = CommandParser("export", export.__doc__)
     parser.add_argument("checkpoint", type=Path, help="a checkpoint, such as RUN/checkpoints/last.ckpt")
-    parser.add_argument("--to", default="onnx", help=f"format: {', '.join(FORMATS)} (default %(default)s)")
+    parser.add_argument("--to", default="onnx", help="format of the file, onnx")
     parser.add_argument("--out", type=Path, help="file to write; by default beside the checkpoint")
     parser.add_argument("--force", action="store_true", help="replace an existing file")
     options = parser.parse_args(args)
     silence()
     if not options.checkpoint.is_file():
         raise LDLError(f"no checkpoint at {options.checkpoint}; give a file, such as RUN/checkpoints/last.ckpt")
-    suffix = FORMATS[options.to].suffix if options.to in FORMATS else ""
-    out = options.out or options.checkpoint.with_suffix(suffix)
+    out = options.out or options.checkpoint.with_suffix(".onnx")
     print(_in_words(export_checkpoint(options.checkpoint, out, options.to, options.force)))
 
 
@@ -43,7 +41,7 @@ def demo(args: list[str]) -> None:
     """
     parser = CommandParser("demo", demo.__doc__)
     parser.add_argument("checkpoint", help="a model of rows, or of crops of images, such as RUN/checkpoints/last.ckpt")
-    parser.add_argument("--detector", help="detector of faces in images: mtcnn, or an ONNX file")
+    parser.add_argument("--detector", help="detector of faces in images: mtcnn")
     parser.add_argument("--port", type=int, default=7860, help="port on this machine (%(default)s); 0: a free one")
     options = parser.parse_args(args)
     if not 0 <= options.port <= LARGEST_PORT:

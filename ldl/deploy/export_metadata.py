@@ -36,7 +36,7 @@ def metadata(task: Task, model: Deployed, checkpoint: str | Path | None = None) 
     else:
         inside, before = f"scaling of features: {model.scaling}", "none"
     if model.encoding is not None:
-        before = "encoding of columns, which ONNX files do too: they take numbers and texts"
+        before = "none: the file encodes columns, and takes numbers and texts"
         known["columns"] = {"numbers": number_names(model.encoding), "texts": text_names(model.encoding)}
     texts = {
         "labels": task.labels.to_dict(),

@@ -31,7 +31,7 @@ class FaceLocator:
         return shows_faces(preprocessing)
 
     def find_detector(self, name: str | Path) -> Detector:
-        """Return the detector ``mtcnn``, or that of a file. Raises LDLError."""
+        """Return the detector ``mtcnn``. Raises LDLError for another name."""
         return find_detector(name)
 
     def read_places(self, path: Path, files: Sequence[str]) -> list[np.ndarray | None]:

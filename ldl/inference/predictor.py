@@ -165,7 +165,7 @@ class Predictor:
                 training.
             faces: Place of the face in each image, (4, 2) corners of a box or (5, 2) landmarks, in pixels, or None;
                 without it, whole images are used.
-            detector: Face detector: ``mtcnn``, an ONNX file, or the result of ``find_detector``. Every detected face
+            detector: Face detector: ``mtcnn``, or an object of the protocol ``Detector``. Every detected face
                 is a row; see ``Predictions.facts``.
 
         Returns:

@@ -17,7 +17,7 @@ GROUP = "ldl.locators"
 
 
 class Detector(Protocol):
-    """Detects the objects of an image.
+    """Detects the objects of an image, such as :class:`ldl.faces.detectors.Face`.
 
     Attributes:
         name: Name for messages.
@@ -44,7 +44,7 @@ class Locator(Protocol):
         """Return whether the images of a task, by its preprocessing, show these objects."""
 
     def find_detector(self, name: str | Path) -> Detector:
-        """Return a detector by its name or file. Raises LDLError."""
+        """Return a detector by its name. Raises LDLError."""
 
     def read_places(self, path: Path, files: Sequence[str]) -> list[np.ndarray | None]:
         """Return from a file the points that locate the object in each image, or None. Raises LDLError."""

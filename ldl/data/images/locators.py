@@ -27,7 +27,7 @@ class Detector(Protocol):
     name: str
     key: str
 
-    def __call__(self, picture: np.ndarray) -> Sequence[Any]:
+    def __call__(self, picture: np.ndarray) -> list[Any]:
         """Return the objects of an image (H, W, 3) uint8 RGB, from left to right. Raises LDLError."""
 
 

@@ -70,8 +70,6 @@ class Task(Optimised):
         >>> pl.Trainer(max_epochs=10).fit(task, datamodule=RotatedDigits())
     """
 
-    _jit_is_scripting = True  # torch.jit.trace reads every attribute, and ``trainer`` raises without a trainer
-
     def __init__(
         self,
         head: Head,

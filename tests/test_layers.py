@@ -25,7 +25,7 @@ LAYERS = (
     ("ldl.testing",),
     ("ldl.callbacks",),
     ("ldl.task",),
-    ("ldl.inference", "ldl.deploy.card", "ldl.reports.files", "ldl.reports.votes"),
+    ("ldl.inference", "ldl.reports.files", "ldl.reports.votes"),
     ("ldl.reports",),
     ("ldl.run", "ldl.estimator"),
     ("ldl.jobs",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-import pkgutil
 import re
 import shlex
 import shutil
@@ -26,14 +25,15 @@ from ldl import __version__
 from ldl.command import main
 from ldl.command.arguments import tokenize
 from ldl.command.command_line import Command, parse_anew
-from ldl.command.console import SUBCOMMANDS
+from ldl.command.console import GROUP as COMMANDS
+from ldl.command.console import find_subcommand
 from ldl.command.help import help_page
 from ldl.data import RotatedDigits
-from ldl.edges.report import CRISP, EDGE_METRICS
+from ldl.edges.metrics import CRISP, EDGE_METRICS
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
-from ldl.plugins import GROUP, discover
+from ldl.plugins import GROUP, discover, registered
 from ldl.run.completion import complete, config_beside
 from ldl.search.candidates import read_comparison
 from ldl.search.selection import Selection
@@ -187,12 +187,12 @@ def test_verb_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ArgumentParser, "parse_args", stop)
     with pytest.raises(Parsed):
-        pkgutil.resolve_name(SUBCOMMANDS[verb][0])(arguments)
+        find_subcommand(verb)(arguments)
 
 
 @pytest.mark.parametrize("command", NAMED)
 def test_named_verb_exists(command: str) -> None:
-    assert command.removeprefix("ldl ") in SUBCOMMANDS
+    assert command.removeprefix("ldl ") in registered(COMMANDS)
 
 
 @pytest.mark.parametrize("command", REST)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ldl.errors import LDLError
+from ldl.moved import current_option
 from ldl.validation.yaml_text import Quoted, Scalar, load_option, resolved, spelling
 
 
@@ -36,7 +37,7 @@ class Argument(NamedTuple):
 
 def tokenize(words: list[str]) -> list[Argument]:
     """Return the arguments of a command line in their order."""
-    rest, arguments = list(words), []
+    rest, arguments = list(map(current_option, words)), []
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")

@@ -9,8 +9,9 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.loggers.logger import DummyExperiment, DummyLogger, rank_zero_experiment
@@ -20,7 +21,6 @@ from torch import Tensor
 from ldl.checkpoint import replacing
 from ldl.collective import process_rank
 from ldl.command._compat import without_launch_inputs
-from ldl.command.run_options import WandbOptions
 from ldl.errors import LDLError
 
 QUIET: dict[str, Any] = {"show_info": False, "quiet": True}
@@ -109,6 +109,25 @@ class MetricsFile(Logger):
 
 class UsualLoggers(DummyLogger):
     """Stands for the loggers that a run has by default, in a list of loggers: ``--trainer.logger+=`` adds to them."""
+
+
+@dataclass
+class WandbOptions:
+    """Weights & Biases.
+
+    Args:
+        mode: ``auto`` is online if you are logged in, else offline; ``disabled`` switches wandb off.
+        project: Project of the run.
+        name: Name of the run; None takes the name of the run directory, with data and head.
+        group: Group of the run; None makes one for each cross-validation.
+        tags: Tags of the run.
+    """
+
+    mode: Literal["auto", "online", "offline", "disabled"] = "auto"
+    project: str = "ldl"
+    name: str | None = None
+    group: str | None = None
+    tags: Sequence[str] = ()
 
 
 def resolve_mode(mode: str, run: str = "") -> tuple[str, str]:

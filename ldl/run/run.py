@@ -12,9 +12,9 @@ from ldl.collective import process_rank
 from ldl.command.command_line import Command
 from ldl.command.messages import user_errors
 from ldl.data.base import LDLDataModule
-from ldl.edges.report import report_for
 from ldl.errors import LDLError
 from ldl.moved import old_names
+from ldl.reports.choice import make_report
 from ldl.run import console, loggers, results
 from ldl.run.parts import Parts
 from ldl.run.record import changes_of
@@ -37,7 +37,7 @@ def run(command: Command) -> None:
     with run_dir_lock(folder, read_by(parts)), cleanup_on_error(folder), user_errors():
         trainer = parts.trainer
         launch = Launch(launch_of(config), parts.checkpoint.get("global_step", -1))
-        report = report_for(task, data, folder, quote=values.quote_formulas)
+        report = make_report(task, data, folder, quote=values.quote_formulas)
         trainer.callbacks += [launch, report]  # type: ignore[attr-defined]
         try:
             _announce(parts)

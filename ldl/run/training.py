@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import LambdaCallback, ModelCheckpoint
 
+from ldl.command.run_options import Select
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.reports.rows import Report
@@ -18,8 +19,6 @@ from ldl.run.record import TrainedRows
 from ldl.run.results import fold_result, served
 from ldl.run.signals import StopCheckpoint
 from ldl.task import Task
-
-Select = Literal["last", "best"]
 
 NOTHING_BEST = (
     "--select best: nothing is validated, so no weights are best; let training validate (trainer.max_epochs, "

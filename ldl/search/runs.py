@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from ldl.command.run_options import is_neutral
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.metrics.registry import higher_is_better
@@ -27,8 +28,6 @@ from ldl.validation.yaml_text import load_values
 SHOWN = ("kl", "mae", "accuracy", "ods")
 """Metrics that the table shows if any run has them."""
 COLUMNS = ("when", "data", "protocol", "head", "stage", "folds")
-NOT_COMPARED = ("run_dir.", "wandb.", "data.fold.", "stage.", "trainer.logger.", "trainer.default_root_dir.")
-"""Options that a comparison of two runs leaves out."""
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, StopIteration)
 
 
@@ -312,7 +311,7 @@ def unpaired(first: Run, second: Run) -> str | None:
     for run in (first, second):
         if not run.options:
             return f"the options of {run.folder} are not known"
-    deciding = sorted(names_with_role(LDLDataModule, "path", "fold", "label") - {"fold"})
+    deciding = sorted(names_with_role(LDLDataModule, "path", "fold", "group", "label") - {"fold"})
     for name in ("data.class_path", *(f"data.{name}" for name in deciding)):
         if first.options.get(name) != second.options.get(name):
             return f"{name} is {first.options.get(name)} and {second.options.get(name)}"
@@ -343,6 +342,6 @@ def _differing_options(first: Run, second: Run) -> list[str]:
     rows = [
         [name, *(str(run.options.get(name, "-")) for run in (first, second))]
         for name in dict.fromkeys([*first.options, *second.options])
-        if not f"{name}.".startswith(NOT_COMPARED) and first.options.get(name) != second.options.get(name)
+        if name != "data.fold" and not is_neutral(name) and first.options.get(name) != second.options.get(name)
     ]
     return aligned([["option", "A", "B"], *rows]) if rows else ["the same options"]

@@ -10,7 +10,7 @@ import pytest
 from jsonargparse import Namespace
 
 from ldl.command.parser import LDLCLI
-from ldl.command.ranges import RANGES, check_ranges
+from ldl.command.run_options import RANGES, check_ranges
 from ldl.errors import LDLError
 
 

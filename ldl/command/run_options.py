@@ -82,6 +82,12 @@ TRAINER_OPTIONS = {
 }
 """Ranges and roles of the Trainer's options, which Lightning does not declare; it checks other values itself."""
 
+WRITER_OPTIONS = {
+    **dict.fromkeys(("dirpath", "save_dir"), Option(role="place", is_path=True)),
+    **dict.fromkeys(("filename", "name", "version", "sub_dir", "prefix"), Option(role="place")),
+}
+"""Options of Lightning's callbacks and loggers that are folders, or that become parts of paths in a folder."""
+
 RANGES = {
     "seed_everything": Option(least=0, most=2**32 - 1),
     **{name: option for name, (option, _) in RUN_OPTIONS.items() if option.least is not None},

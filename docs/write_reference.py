@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common.script import write_block
 from ldl.command import help as pages
 from ldl.command.console import SUBCOMMANDS
-from ldl.command.run_options import RUN_OPTIONS
 from ldl.reports.files import markdown
+from ldl.run.run_options import RUN_OPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"

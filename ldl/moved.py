@@ -51,7 +51,7 @@ MODULES = {
     "ldl.engine.output": "ldl.run.output",
     "ldl.engine.parser": "ldl.command.parser",
     "ldl.engine.processes": "ldl.run.processes",
-    "ldl.engine.ranges": "ldl.command.run_options",
+    "ldl.engine.ranges": "ldl.run.run_options",
     "ldl.engine.record": "ldl.run.record",
     "ldl.engine.results": "ldl.run.results",
     "ldl.engine.resume": "ldl.run.resume",

@@ -19,8 +19,9 @@ no longer an option. A subclass that annotates it again keeps its role, and with
 default is None, the value may be None. ``__init__`` stores the options and calls ``__post_init__`` if it exists.
 :func:`check_options` checks the ranges.
 
-The role says what an option decides, such as ``label`` or ``place``; :data:`ldl.option.ROLES` lists all roles. A class
-with an ``__init__`` of its own declares roles in a class variable ``option_roles``, which maps names to roles.
+The role says what an option decides, such as ``label`` or ``place``; :data:`ldl.validation.option.ROLES` lists all
+roles. A class with an ``__init__`` of its own declares roles in a class variable ``option_roles``, which maps names to
+roles.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_origin
 
 from ldl.errors import LDLError, did_you_mean
-from ldl.option import Option, exceeds_64_bits
+from ldl.validation.option import Option, exceeds_64_bits
 
 C = TypeVar("C", bound=type)
 OPTIONS = "__ldl_options__"
@@ -60,7 +61,7 @@ def option(
     is_path: bool = False,
     kw_only: bool = False,
 ) -> Any:
-    """Declare an option; see :class:`ldl.option.Option`. ``kw_only`` marks a required option for type checkers."""
+    """Declare an :class:`ldl.validation.option.Option`; ``kw_only`` marks a required one for type checkers."""
     return Option(default, least, most, above, below, what, null, may_change, role, is_path)
 
 

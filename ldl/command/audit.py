@@ -29,12 +29,12 @@ from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import TabularValues
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.option import Option
 from ldl.options import options_of
 from ldl.run.output import silence
 from ldl.tables import CsvTable, Parquet, open_named
 from ldl.tables.roles import Role, usual_columns
 from ldl.validation.files import as_stored, find_path, visible
+from ldl.validation.option import Option
 
 Table = TabularLDL | TabularValues
 Data = Table | ImageLDL | ImageValues

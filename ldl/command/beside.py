@@ -14,12 +14,12 @@ from typing import Any
 from ldl.backbones.base import Backbone
 from ldl.command.arguments import Given, last_value
 from ldl.command.configs import find_config, merge, read_config
-from ldl.command.run_options import WRITER_OPTIONS
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.options import names_with_role
 from ldl.run.resume import LAST, last_of
+from ldl.run.run_options import WRITER_OPTIONS
 
 
 def checkpoint_path(given: list[Given]) -> str | None:

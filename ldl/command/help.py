@@ -17,7 +17,6 @@ from ldl.command.classes import BASES, OURS, find_class, subclasses
 from ldl.command.console import SUBCOMMANDS
 from ldl.command.messages import no_class, program
 from ldl.command.options import CommandParser, option_texts
-from ldl.command.run_options import RUN_OPTIONS
 from ldl.data.sources import SOURCES
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
@@ -25,6 +24,7 @@ from ldl.options import options_of
 from ldl.plugins import discover
 from ldl.run.loggers import WandbOptions
 from ldl.run.output import silence
+from ldl.run.run_options import RUN_OPTIONS
 from ldl.task import Task
 
 TITLES = {"model.head": "Heads", "data": "Data", "model.backbone": "Backbones"}

@@ -20,12 +20,12 @@ from ldl.command.arguments import Given, plain, tokenize, words_of
 from ldl.command.classes import BASES, check_factories, find_class
 from ldl.command.configs import merge, read_config, read_option, with_current_paths
 from ldl.command.messages import one_line, program, refusals
-from ldl.command.run_options import RUN_OPTIONS, check_ranges
 from ldl.command.values import BEGINS, MODE, document, our_rules
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.run.loggers import UsualLoggers
 from ldl.run.processes import check_strategy, is_single_in_slurm, set_node_rank
+from ldl.run.run_options import RUN_OPTIONS, check_ranges
 from ldl.run.signals import SignalHandlers, listen_for_requeue, watch_processes
 from ldl.task import Task
 from ldl.validation.yaml_text import resolved

@@ -25,14 +25,14 @@ from jsonargparse import Namespace
 
 from ldl.backbones.base import Backbone
 from ldl.backbones.timm_network import local_weights
-from ldl.command.run_options import run_names, trainer_names
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.option import NEUTRAL
 from ldl.options import names_with_role, role_of
 from ldl.protocols import Fold
+from ldl.run.run_options import run_names, trainer_names
+from ldl.validation.option import NEUTRAL
 from ldl.validation.yaml_text import load_values
 
 VERSIONED = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations"}

@@ -20,7 +20,6 @@ from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY
 from ldl.command.arguments import tokenize, words_of
 from ldl.command.configs import class_name, read_config
-from ldl.command.run_options import is_neutral
 from ldl.data.base import LDLDataModule
 from ldl.data.picture_folder import PictureFolder, shows_faces
 from ldl.errors import LDLError
@@ -28,6 +27,7 @@ from ldl.head import Head
 from ldl.inference.data import TableFile, WholePictures
 from ldl.options import names_with_role, options_of, role_of
 from ldl.protocols import Fold
+from ldl.run.run_options import is_neutral
 from ldl.spec import from_spec
 from ldl.tables.csv_table import MARKS
 from ldl.task import Task

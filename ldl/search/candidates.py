@@ -16,7 +16,6 @@ from ldl.command.arguments import Given, dotted, last_value, plain, tokenize, ty
 from ldl.command.configs import find_config, has_key, read_config
 from ldl.command.messages import no_option_of
 from ldl.command.parser import LDLCLI
-from ldl.command.run_options import trainer_names
 from ldl.command.values import read_value
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
@@ -32,6 +31,7 @@ from ldl.jobs.identity import (
 )
 from ldl.options import Option
 from ldl.run.run import seed_of
+from ldl.run.run_options import trainer_names
 from ldl.run.training import fit_and_test, seed_everything
 from ldl.search.selection import Candidate, Selection, Setting
 from ldl.task import Task

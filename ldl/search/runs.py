@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from ldl.command.run_options import is_neutral
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.metrics.registry import higher_is_better
 from ldl.options import names_with_role
 from ldl.plugins import discover
+from ldl.run.run_options import is_neutral
 from ldl.search.statistics import p_value
 from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import load_values

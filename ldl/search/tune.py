@@ -26,7 +26,6 @@ from ldl.checkpoint import replacing
 from ldl.command.arguments import plain
 from ldl.command.messages import program, refusals
 from ldl.command.parser import LDLCLI
-from ldl.command.run_options import RUN_OPTIONS, trainer_names
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.jobs.crossval import FoldResult, Folds, Parse, configured_folds
@@ -40,7 +39,6 @@ from ldl.jobs.identity import (
 )
 from ldl.jobs.jobs import PerProcess, Workers
 from ldl.metrics import higher_is_better, metrics_for
-from ldl.option import ROLES
 from ldl.options import check_options, role_of
 from ldl.reports.files import write_json
 from ldl.run import signals
@@ -49,6 +47,7 @@ from ldl.run.output import quiet_trainers
 from ldl.run.results import print_table
 from ldl.run.run import make_task, seed_of
 from ldl.run.run_dir import SEARCHES, check_no_run, check_writable, choose_folder
+from ldl.run.run_options import RUN_OPTIONS, trainer_names
 from ldl.run.training import seed_everything
 from ldl.search.candidates import NO_FILES, check_from_scratch, have_same_tests
 from ldl.search.compare import setting_text
@@ -56,6 +55,7 @@ from ldl.search.selection import ALL, Part, Setting, on_split, validation_splits
 from ldl.search.space import Dimension, TuneFile, grid_size
 from ldl.search.study import Studies, Study, draw_search, load_optuna, write_trials
 from ldl.task import Task
+from ldl.validation.option import ROLES
 from ldl.validation.yaml_text import load_values
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ import yaml
 from ldl.backbones import Identity
 from ldl.checkpoint import CHECKPOINT_KEY
 from ldl.command.beside import read_beside
-from ldl.command.run_options import RUN_OPTIONS, TRAINER_OPTIONS, is_neutral
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import Softmax
 from ldl.jobs.identity import deciding_options
-from ldl.option import ROLES, Option
 from ldl.options import names_with_role, option, options, role_of
 from ldl.run.record import KEY, changes_of, check_resumed, with_new_data
+from ldl.run.run_options import RUN_OPTIONS, TRAINER_OPTIONS, is_neutral
 from ldl.search.runs import Run, comparison, unpaired
 from ldl.search.tune import _check_role
+from ldl.validation.option import ROLES, Option
 
 
 @options

@@ -8,9 +8,9 @@ from jsonargparse import Namespace
 
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.option import NEUTRAL, Option
 from ldl.options import names_with_role
 from ldl.run.loggers import WandbOptions
+from ldl.validation.option import NEUTRAL, Option
 
 Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
 Select = Literal["last", "best"]

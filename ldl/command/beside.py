@@ -10,15 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ldl.backbones.base import Backbone
 from ldl.command.configs import read_config
+from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-
-FOLDERS = ("dirpath", "save_dir")
-"""Options of callbacks and loggers that are folders, in which they write."""
-NAMES = ("filename", "name", "version", "sub_dir", "prefix")
-"""Options of callbacks and loggers that become parts of paths."""
-DROPPED = ("cache_dir", "download")
-"""Options that change no result and make files in a folder of their own; the usual places are taken instead."""
+from ldl.head import Head
+from ldl.options import names_with_role
+from ldl.run.run_options import WRITER_OPTIONS
 
 
 def read_beside(config: Path) -> dict[str, Any]:
@@ -34,7 +32,8 @@ def read_beside(config: Path) -> dict[str, Any]:
 
 def _without_places(content: Any) -> Any:
     if isinstance(content, dict):
-        return {name: _without_places(value) for name, value in content.items() if name not in DROPPED}
+        places = {name for base in (LDLDataModule, Head, Backbone) for name in names_with_role(base, "place")}
+        return {name: _without_places(value) for name, value in content.items() if name not in places}
     return [_without_places(value) for value in content] if isinstance(content, list) else content
 
 
@@ -45,10 +44,10 @@ def _check_places(content: Any, config: Path) -> None:
             raise _outside(config, name, value)
         if isinstance(value, dict | list):
             _check_places(value, config)
-        elif isinstance(value, str) and name in (*FOLDERS, *NAMES):
+        elif isinstance(value, str) and name in WRITER_OPTIONS:
             folder, path = config.parent.resolve(), Path(value)
             # A name is joined to a folder of the run, and a folder to the working directory.
-            target = path.resolve() if name in FOLDERS else (folder / path).resolve()
+            target = path.resolve() if WRITER_OPTIONS[name].is_path else (folder / path).resolve()
             if "://" in value or not target.is_relative_to(folder):
                 raise _outside(config, name, value)
 

@@ -17,10 +17,10 @@ from ldl.command.compose import compose
 from ldl.command.configs import with_current_paths
 from ldl.command.messages import one_line, program, user_errors
 from ldl.command.parser import check_names, run_parser
-from ldl.command.ranges import check_ranges
 from ldl.command.values import BEGINS, document, our_rules
 from ldl.errors import LDLError
 from ldl.run.processes import set_node_rank
+from ldl.run.run_options import check_ranges
 
 PARTS = ("data", "model", "trainer")
 """Options of the objects of a run."""

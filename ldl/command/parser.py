@@ -13,11 +13,11 @@ from pytorch_lightning.cli import LightningArgumentParser
 from ldl.command.arguments import Argument, plain
 from ldl.command.compose import CLASS_KEYS
 from ldl.command.messages import program
-from ldl.command.run_options import RUN_OPTIONS
 from ldl.command.values import MODE
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.moved import old_names
+from ldl.run.run_options import RUN_OPTIONS
 from ldl.task import Task
 
 __getattr__ = old_names(__name__)
@@ -44,8 +44,8 @@ def run_parser() -> LightningArgumentParser:
     parser.set_defaults({"trainer.use_distributed_sampler": False})  # data modules distribute batches over processes
     parser.add_lightning_class_args(Task, "model")
     parser.add_lightning_class_args(LDLDataModule, "data", subclass_mode=True)
-    for name, (kind, default, text) in RUN_OPTIONS.items():
-        parser.add_argument(f"--{name}", type=kind, default=default, help=text)
+    for name, (option, text) in RUN_OPTIONS.items():
+        parser.add_argument(f"--{name}", type=option.annotation, default=option.default, help=text)
     parser.set_defaults({"model.optimizer": None})  # jsonargparse would hand its arguments on to another one
     return parser
 

@@ -20,7 +20,6 @@ from ldl.command.arguments import below
 from ldl.command.compose import USUAL_LOGGERS
 from ldl.command.config import Config
 from ldl.command.messages import user_errors
-from ldl.command.run_options import WandbOptions
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.run import console, loggers
@@ -29,6 +28,7 @@ from ldl.run.processes import check_strategy, is_single_in_slurm
 from ldl.run.record import ROWS_KEY, Record, check_resumed, trained_fold
 from ldl.run.resume import checkpoint_of, labels_of, restore_data, restore_task
 from ldl.run.run_dir import choose_folder, run_name
+from ldl.run.run_options import WandbOptions
 from ldl.run.signals import SignalHandlers, listen_for_requeue, watch_processes
 from ldl.run.training import make_checkpoints
 from ldl.spec import differences, with_changes

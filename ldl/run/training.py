@@ -11,12 +11,12 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import LambdaCallback, ModelCheckpoint
 
-from ldl.command.run_options import Select
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.reports.rows import Report
 from ldl.run.record import TrainedRows
 from ldl.run.results import fold_result, served
+from ldl.run.run_options import Select
 from ldl.run.signals import StopCheckpoint
 from ldl.task import Task
 

@@ -10,8 +10,8 @@ import pytest
 from jsonargparse import Namespace
 
 from ldl.command.command_line import parse_anew
-from ldl.command.ranges import RANGES, check_ranges
 from ldl.errors import LDLError
+from ldl.run.run_options import RANGES, check_ranges
 
 
 def configuration(name: str, value: Any) -> Namespace:

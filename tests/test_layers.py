@@ -14,7 +14,7 @@ LAYERS = (
     ("ldl.batch", "ldl.protocols", "ldl.spec", "ldl.tables"),
     ("ldl.annotations",),
     ("ldl.checkpoint",),
-    ("ldl.jobs.jobs",),
+    ("ldl.jobs.executors", "ldl.jobs.workers", "ldl.jobs.store"),
     ("ldl.metrics",),
     ("ldl.methods",),
     ("ldl.head",),

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from ldl.jobs.jobs import Row, Store
+from ldl.jobs.store import FOLDER, Key, Result, Store
 from ldl.reports.files import write_json
 from ldl.search.statistics import mean_and_std, spread
 
@@ -156,10 +156,10 @@ class Work:
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self.folder, self.quick = folder, quick
-        self._store = Store(folder / "cells")
+        self._store = Store(folder / FOLDER)
         self._shared: dict[str, Work] = {}
 
-    def result(self, key: Row, measure: Callable[[], Row]) -> Row:
+    def result(self, key: Key, measure: Callable[[], Result]) -> Result:
         """Return the result stored under ``key``, or measure and store it, so that a stopped command resumes."""
         return self._store.get(key, measure)
 

@@ -25,7 +25,6 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +42,8 @@ from benchmarks.common.script import launch, make_parser, write_block
 from benchmarks.tables.columns import PROTOCOLS, columns_of, read_results, titled, write_results
 from benchmarks.tables.methods import Method, OnSet, make_head, quickened
 from benchmarks.tables.report import full_tables, ranks, summary
-from ldl.jobs.jobs import Row, Store, Workers, describe
+from ldl.jobs.store import FOLDER, Job, Result, Store
+from ldl.jobs.workers import Workers
 from ldl.run.output import silence
 from ldl.search.selection import Selection, choose_and_test
 from ldl.search.statistics import draw_ranks
@@ -70,11 +70,11 @@ def main() -> None:
     folds = QUICK_FOLDS if options.quick else FOLDS
     columns = columns_of(config["sets"], sets, options.protocol or (["persons"] if options.quick else PROTOCOLS))
     options.out.mkdir(parents=True, exist_ok=True)
-    store = Store(options.out / "cells")
+    store = Store(options.out / FOLDER)
     for key, measured in read_results(options.cells) if options.cells else []:
         store.get(key, partial(dict, measured))
-    wanted: list[tuple[Row, Callable[[], Row]]] = [
-        (
+    jobs = [
+        Job(
             {"set": column.name, "protocol": column.protocol, "method": method.name, "seed": seed, "fold": fold,
              "spec": specs[method.name]},
             partial(choose_and_test, OnSet(column, method, seed), fold, choice),
@@ -86,11 +86,12 @@ def main() -> None:
         for fold in range(folds)
     ]  # fmt: skip
     if not options.report:
-        fill(store, wanted, options)
+        fill(store, jobs, options)
         if options.cells:
             current = [row for row in store.rows if specs.get(row["method"]) == row["spec"]]
             write_results(options.cells, [row for row in current if "error" not in row])
-    found = complete([row for key, _ in wanted if (row := store.find(key))], folds)
+    results = [(job.key or {}, store.find(job)) for job in jobs]
+    found = complete([{**key, **result} for key, result in results if result is not None], folds)
     write_results(options.out / "cells.csv", found)
     found = titled(found, columns)
     titles = [column.title for column in columns]
@@ -115,22 +116,22 @@ def main() -> None:
         write_block(options.page, options.block or options.config.stem, text)
 
 
-def fill(store: Store, wanted: Sequence[tuple[Row, Callable[[], Row]]], options: argparse.Namespace) -> None:
+def fill(store: Store, jobs: list[Job], options: argparse.Namespace) -> None:
     """Measure what is missing, in ``--jobs`` processes."""
     workers = Workers(options.jobs)
     with Progress(disable=options.silent) as progress:
-        bar = progress.add_task("results", total=len(wanted))
+        bar = progress.add_task("results", total=len(jobs))
         if workers.are_remote:
-            progress.advance(bar, sum(store.find(key) is not None for key, _ in wanted))
-            store.fill(wanted, workers, lambda row: progress.advance(bar))
+            progress.advance(bar, sum(store.find(job) is not None for job in jobs))
+            store.fill(jobs, workers, lambda result: progress.advance(bar))
             return
-        for key, measure in wanted:
-            progress.update(bar, description=describe(key))
-            store.get(key, measure)
+        for job in jobs:
+            progress.update(bar, description=str(job))
+            store.fill([job], workers)
             progress.advance(bar)
 
 
-def complete(results: list[Row], folds: int) -> list[Row]:
+def complete(results: list[Result], folds: int) -> list[Result]:
     """Return the results of methods and seeds that have all folds of a set; means over some folds do not compare."""
     names = "set", "protocol", "method", "seed"
     found = Counter(tuple(row[name] for name in names) for row in results)

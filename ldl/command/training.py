@@ -21,7 +21,7 @@ from ldl.command.messages import refusals
 from ldl.command.parser import LDLCLI
 from ldl.errors import LDLError, SharedError
 from ldl.jobs.crossval import run_crossval
-from ldl.jobs.jobs import end_with_parent
+from ldl.jobs.executors import end_with_parent
 from ldl.plugins import discover
 from ldl.run import signals
 from ldl.run.output import silence, stays_open

@@ -27,6 +27,7 @@ from ldl.backbones.timm_network import local_weights
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
 from ldl.errors import LDLError
+from ldl.jobs.store import digest
 from ldl.options import names_with_role
 from ldl.protocols import Fold
 from ldl.run.record import DISPLAY_OPTIONS, PLACE_OPTIONS
@@ -117,21 +118,21 @@ def _file_digest(file: str | Path) -> str:
 
 def content_digest(data: LDLDataModule) -> str:
     """Return a digest of the inputs, the columns and the rows of all folds of a data module after ``setup``."""
-    digest = hashlib.sha256((data.content_key or "").encode())
+    sha = hashlib.sha256((data.content_key or "").encode())
     if data.content_key is None:
         with torch.random.fork_rng(devices=[]):
             for batch in data.whole_dataloader():
-                digest.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
+                sha.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
     for name in sorted(data.columns):
-        digest.update(f"{name} {len(data.columns[name])}".encode())
+        sha.update(f"{name} {len(data.columns[name])}".encode())
         for piece in pieces(data.columns[name]):
-            digest.update(_bytes(piece))
+            sha.update(_bytes(piece))
     with redirect_stdout(io.StringIO()):  # lines about a fold are printed when the fold is trained
         for fold in range(data.num_folds) or [data.fold]:
             split = split_of(data, fold)
             for rows in (split.train, split.val, split.test):
-                digest.update(f"{len(rows)}".encode() + np.asarray(rows, np.int64).tobytes())
-    return digest.hexdigest()
+                sha.update(f"{len(rows)}".encode() + np.asarray(rows, np.int64).tobytes())
+    return sha.hexdigest()
 
 
 def split_of(data: LDLDataModule, fold: int) -> Fold:
@@ -145,11 +146,6 @@ def _bytes(part: torch.Tensor) -> bytes:
     return part.contiguous().numpy().tobytes()
 
 
-def short_digest(*parts: Any) -> str:
-    """Return a digest of 16 digits of anything that JSON can express."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
     """Return the key that the folds of a cross-validation share.
 
@@ -157,9 +153,7 @@ def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
         text: The configuration of a fold as YAML.
         data: Its data module after ``setup``.
     """
-    options = json.dumps(deciding_options(text), sort_keys=True)
-    digests = {"options": hashlib.sha256(options.encode()).hexdigest(), "data": content_digest(data)}
-    return {**{name: value[:16] for name, value in digests.items()}, "version": version("ldl")}
+    return {"options": digest(deciding_options(text)), "data": content_digest(data)[:16], "version": version("ldl")}
 
 
 def check_one_process(config: Namespace, what: str) -> None:

@@ -27,9 +27,9 @@ from ldl.jobs.identity import (
     content_digest,
     data_text,
     deciding_options,
-    short_digest,
     split_of,
 )
+from ldl.jobs.store import digest
 from ldl.options import Option
 from ldl.run.run import seed_of
 from ldl.run.training import fit_and_test, seed_everything
@@ -252,7 +252,7 @@ class RunCandidate(Candidate):
                 digests[run.data] = content_digest(self.open(setting, 0))
         options = [run.options for run in [*self._runs, *self._cheap_runs]]
         contents = [digests[run.data] for run in self._runs]
-        return short_digest(self.settings, options, str(selection), contents, version("ldl"))
+        return digest([self.settings, options, str(selection), contents, version("ldl")])
 
     def text(self, setting: Setting) -> str:
         """Return the complete configuration of a setting as YAML."""

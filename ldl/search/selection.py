@@ -15,7 +15,8 @@ import numpy as np
 
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.jobs.jobs import Row, one_line
+from ldl.jobs.store import Result
+from ldl.jobs.workers import one_line
 from ldl.progress import stop
 from ldl.protocols import Fold, kfold, leak, with_validation
 from ldl.search.statistics import best_rank
@@ -173,7 +174,7 @@ class Selection:
             yield on_split(data, split)
 
 
-def choose_and_test(candidate: Candidate, fold: int, selection: Selection) -> Row:
+def choose_and_test(candidate: Candidate, fold: int, selection: Selection) -> Result:
     """Choose a setting in the training set of a fold, train it there and test it.
 
     Returns:

@@ -13,7 +13,7 @@ from scipy.stats import rankdata, studentized_range
 from scipy.stats import t as student
 
 from ldl.charts.drawing import new_figure, save
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.metrics.registry import higher_is_better
 
 CONFIDENCE = 0.9
@@ -176,7 +176,7 @@ class Outcome:
         failed: The reason of each failure, in one line.
     """
 
-    results: dict[str, list[Row]]
+    results: dict[str, list[Result]]
     ratio: float | None = None
     kl: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
@@ -242,7 +242,7 @@ class Outcome:
         return float(np.mean([row["seconds"] for row in self.results[name]]))
 
 
-def _failure(row: Row) -> str:
+def _failure(row: Result) -> str:
     if "error" in row:
         return str(row["error"])
     kl = row["measures"]["kl"]

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 from ldl.charts.drawing import new_figure, save
 from ldl.errors import LDLError
-from ldl.jobs.jobs import one_line
+from ldl.jobs.workers import one_line
 from ldl.reports.files import write_csv
 from ldl.run.run_dir import SEARCHES
 from ldl.search.selection import Part, Setting

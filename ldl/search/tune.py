@@ -28,17 +28,18 @@ from ldl.command.messages import program, refusals
 from ldl.command.parser import LDLCLI, RUN_OPTIONS
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
-from ldl.jobs.crossval import FoldResult, Folds, Parse, configured_folds
+from ldl.jobs.crossval import Parse, configured_folds
+from ldl.jobs.folds import FoldResult, Folds
 from ldl.jobs.identity import (
     LIMITS,
     content_digest,
     data_text,
     deciding_options,
     file_digests,
-    short_digest,
     source_digests,
 )
-from ldl.jobs.jobs import PerProcess, Workers
+from ldl.jobs.store import digest
+from ldl.jobs.workers import PerProcess, Workers
 from ldl.metrics import higher_is_better, metrics_for
 from ldl.options import ROLES, check_options, role_of
 from ldl.reports.files import write_json
@@ -200,7 +201,8 @@ def _identity(cli: LDLCLI, file: TuneFile, parse: Parse, data: LDLDataModule) ->
     models = [load_values(run.dump(run.config))["model"] for run in tried]
     files = file_digests([models, [each.values for each in file.space]]) | source_digests(models)
     options = deciding_options(cli.dump(cli.config)), file.plan.deciding_options()
-    return short_digest("search 2", options, list(map(str, file.space)), files, content_digest(data), version("ldl"))
+    space = list(map(str, file.space))
+    return digest(["search 2", options, space, files, content_digest(data), version("ldl")])
 
 
 def _run_trials(search: Search, studies: Studies, workers: Workers, shows: bool) -> None:

@@ -32,17 +32,17 @@ class Column:
 
 def columns_of(files: dict[str, str], sets: Iterable[str], protocols: Iterable[str]) -> list[Column]:
     """Return the columns of some sets. A set without groups has only shuffled rows. Raises LDLError if none is left."""
-    found = []
+    columns = []
     for name in sets:
         data = TabularLDL(path=files[name])
         data.setup()
         if data.groups is None:
-            found += [Column(name, files[name], "shuffled", name)] if "shuffled" in protocols else []
+            columns += [Column(name, files[name], "shuffled", name)] if "shuffled" in protocols else []
         else:
-            found += [Column(name, files[name], p, f"{name}, {p}") for p in PROTOCOLS if p in protocols]
-    if not found:
+            columns += [Column(name, files[name], p, f"{name}, {p}") for p in PROTOCOLS if p in protocols]
+    if not columns:
         raise LDLError(f"the subjects of {', '.join(sets)} are unknown; pass --protocol shuffled")
-    return found
+    return columns
 
 
 def titled(results: Iterable[Result], columns: Iterable[Column]) -> list[Result]:

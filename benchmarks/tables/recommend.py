@@ -126,8 +126,8 @@ def main() -> None:
         for draw in range(options.draws)
         for nature in options.natures
     ]
-    found = [store.get(key, partial(measure, key, options.out)) for key in track(keys, description="draws")]
-    lines = [summary(nature, [row for row in found if row["nature"] == nature]) for nature in options.natures]
+    rows = [store.get(key, partial(measure, key, options.out)) for key in track(keys, description="draws")]
+    lines = [summary(nature, [row for row in rows if row["nature"] == nature]) for nature in options.natures]
     show("what --stage compare recommends, against the best on fresh rows", HEADER, lines)
     if options.page:
         text = f"Tables of {ROWS} rows, five folds; the best on {FRESH:,} fresh rows."

@@ -75,17 +75,19 @@ def deciding_options(text: str) -> dict[str, Any]:
 def file_digests(content: Any) -> dict[str, str]:
     """Return digests of the files that a part of a configuration names, also weights found by a network's name."""
     files: dict[str, str | Path] = {}
-    for part in _parts(content):
-        if isinstance(part, str) and os.path.isfile(part):
-            files[part] = part
-        elif isinstance(part, dict) and (file := _found_weights(part)):
+    for value in _values(content):
+        if isinstance(value, str) and os.path.isfile(value):
+            files[value] = value
+        elif isinstance(value, dict) and (file := _local_weights(value)):
             # The network's name is the key, because the path differs between machines.
-            files[f"{part['name']}*.safetensors"] = file
+            files[f"{value['name']}*.safetensors"] = file
     return {name: _file_digest(file) for name, file in files.items()}
 
 
-def _found_weights(part: dict[str, Any]) -> Path | None:
-    return local_weights(str(part.get("name"))) if part.get("pretrained") and not part.get("weights") else None
+def _local_weights(options: dict[str, Any]) -> Path | None:
+    if not options.get("pretrained") or options.get("weights"):
+        return None
+    return local_weights(str(options.get("name")))
 
 
 def source_digests(content: Any) -> dict[str, str]:
@@ -93,10 +95,14 @@ def source_digests(content: Any) -> dict[str, str]:
 
     Modules of versioned packages are left out, and so are the imports of a module.
     """
-    paths = [part.get("class_path") for part in _parts(content) if isinstance(part, dict)]
-    classes = [pydoc.locate(path) for path in paths if isinstance(path, str) and not _is_versioned(path)]
-    owners = {base.__module__ for cls in classes for base in (inspect.getmro(cls) if inspect.isclass(cls) else (cls,))}
-    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in owners if not _is_versioned(name)}
+    modules = set()
+    for value in _values(content):
+        path = value.get("class_path") if isinstance(value, dict) else None
+        if isinstance(path, str) and not _is_versioned(path):
+            cls = pydoc.locate(path)
+            bases = inspect.getmro(cls) if inspect.isclass(cls) else (cls,)
+            modules |= {base.__module__ for base in bases}
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in modules if not _is_versioned(name)}
     return {name: _file_digest(file) for name, file in files.items() if file is not None}
 
 
@@ -104,11 +110,11 @@ def _is_versioned(path: str) -> bool:
     return path.partition(".")[0] in VERSIONED
 
 
-def _parts(content: Any) -> Iterator[Any]:
+def _values(content: Any) -> Iterator[Any]:
     yield content
     if isinstance(content, dict | list | tuple):
-        for part in content.values() if isinstance(content, dict) else content:
-            yield from _parts(part)
+        for value in content.values() if isinstance(content, dict) else content:
+            yield from _values(value)
 
 
 def _file_digest(file: str | Path) -> str:
@@ -142,8 +148,8 @@ def split_of(data: LDLDataModule, fold: int) -> Fold:
     return other.cut()
 
 
-def _bytes(part: torch.Tensor) -> bytes:
-    return part.contiguous().numpy().tobytes()
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().numpy().tobytes()
 
 
 def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
@@ -156,9 +162,9 @@ def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
     return {"options": digest(deciding_options(text)), "data": content_digest(data)[:16], "version": version("ldl")}
 
 
-def check_one_process(config: Namespace, what: str) -> None:
-    """Raise LDLError if the configured trainer uses several processes; ``what`` begins the message."""
+def check_one_process(config: Namespace, beginning: str) -> None:
+    """Raise LDLError if the configured trainer uses several processes; ``beginning`` is that of the message."""
     devices, nodes = config.trainer.devices, config.trainer.num_nodes
     if nodes > 1 or devices not in ("auto", 1, "1", [0]):
-        given = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
-        raise LDLError(f"{what} in one process; leave {given} out, or give --trainer.devices 1")
+        option = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
+        raise LDLError(f"{beginning} in one process; leave {option} out, or give --trainer.devices 1")

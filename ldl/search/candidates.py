@@ -65,9 +65,9 @@ class Entry:
     grid: dict[str, list[Any]] = field(default_factory=dict)
     tuning: Setting = field(default_factory=dict)
 
-    def settings(self, given: set[str]) -> list[Setting]:
-        """Return all points of the grid, without the options that the command line has ``given``."""
-        grid = {name: values for name, values in self.grid.items() if plain(name) not in given}
+    def settings(self, fixed: set[str]) -> list[Setting]:
+        """Return all points of the grid, without the options that the command line has ``fixed``."""
+        grid = {name: values for name, values in self.grid.items() if plain(name) not in fixed}
         return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
@@ -110,45 +110,45 @@ class ComparisonFile:
         return ["-c", run, *common, *data, *dotted(entry.options), *rest, *dotted(setting), "--stage", "fit"]
 
     @property
-    def given(self) -> set[str]:
+    def fixed(self) -> set[str]:
         """Names of the options of the command line, without ``init_args``."""
         return {plain(option.name.removeprefix("--")) for option in tokenize(self.args)}
 
 
-def find_file(given: list[Given], args: list[str], stage: str, key: str, example: str) -> Given | None:
+def find_file(options: list[Given], args: list[str], stage: str, key: str, example: str) -> Given | None:
     """Return the only configuration that has ``key``; None if the command line has another stage or ``--help``.
 
     Raises:
         LDLError: The file is given with another stage, or there is not exactly one file.
     """
-    named = last_value(given, "--stage")
-    files = [option for option in given if option.is_config and has_key(option.value, key)]
+    named = last_value(options, "--stage")
+    files = [option for option in options if option.is_config and has_key(option.value, key)]
     if {"-h", "--help"} & set(args) or (named != stage and not files):
         return None
     if named not in (None, stage):
         raise LDLError(f"{files[0].value} has the key {key}, and --stage is {named}; give --stage {stage}")
     if len(files) != 1:
-        found = "is none" if not files else f"are {len(files)}"
-        raise LDLError(f"--stage {stage} takes one file with the key {key}, such as -c {example}, and here {found}")
+        count = "is none" if not files else f"are {len(files)}"
+        raise LDLError(f"--stage {stage} takes one file with the key {key}, such as -c {example}, and here {count}")
     return files[0]
 
 
-def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]) -> T:
+def read_options(cls: type[T], entries: Any, where: str, ranges: Mapping[str, Option]) -> T:
     """Make a dataclass from a mapping in a file.
 
     Args:
         cls: The dataclass.
-        given: The mapping.
+        entries: The mapping.
         where: Its place, for messages.
         ranges: Ranges of its numbers.
 
     Raises:
         LDLError: An option is unknown, has another type or is out of its range.
     """
-    if not isinstance(given, dict):
-        raise LDLError(f"{where} is {given!r}, but must be a mapping of options")
-    hints, content = get_type_hints(cls), dict(given)
-    for name, value in given.items():
+    if not isinstance(entries, dict):
+        raise LDLError(f"{where} is {entries!r}, but must be a mapping of options")
+    hints, content = get_type_hints(cls), dict(entries)
+    for name, value in entries.items():
         if name not in hints:
             raise LDLError(no_option_of(where, str(name), list(hints)))
         option = replace(ranges.get(name, Option()), annotation=hints[name])
@@ -167,34 +167,34 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
     Raises:
         LDLError: The file is given without the stage, the stage without a file, or the file has a mistake.
     """
-    given = tokenize(args)
-    file = find_file(given, args, "compare", "candidates", "configs/compare/tabular.yaml")
+    options = tokenize(args)
+    file = find_file(options, args, "compare", "candidates", "configs/compare/tabular.yaml")
     if file is None:
         return None
-    rest = words_of(option for option in given if option.name not in ("--stage", "--run_dir") and option is not file)
+    rest = words_of(option for option in options if option.name not in ("--stage", "--run_dir") and option is not file)
     path = Path(find_config(file.value))
     content = read_config(path)
     entries, choose = content.pop("candidates"), resolved(content.pop("choose", None) or {})
     content.pop("stage", None)
     if not isinstance(entries, dict) or not entries:
         raise LDLError(f"{path}: candidates is {entries!r}, but must be a mapping of names to run configurations")
-    choice = read_part(Choose, choose, f"{path}: choose", RANGES)
+    choice = read_options(Choose, choose, f"{path}: choose", RANGES)
     return ComparisonFile(
         {str(name): _read_entry(f"{path}: candidate {name}", entry) for name, entry in entries.items()},
         Selection(inner_folds=choice.inner_folds, val_fraction=choice.val_fraction),
         content,
         rest,
-        last_value(given, "--run_dir"),
+        last_value(options, "--run_dir"),
     )
 
 
-def _read_entry(where: str, given: Any) -> Entry:
-    if isinstance(given, dict):
-        settings = {name: given[name] for name in ("options", "tuning", "grid") if name in given}
-        given = {**given, **typed(where, settings)}
-    entry = Entry(given) if isinstance(given, str) else read_part(Entry, given, where, {})
+def _read_entry(where: str, content: Any) -> Entry:
+    if isinstance(content, dict):
+        settings = {name: content[name] for name in ("options", "tuning", "grid") if name in content}
+        content = {**content, **typed(where, settings)}
+    entry = Entry(content) if isinstance(content, str) else read_options(Entry, content, where, {})
     if not entry.run:
-        raise LDLError(f"{where} is {given!r}, but must name a run, such as run: tabular/ldlf")
+        raise LDLError(f"{where} is {content!r}, but must name a run, such as run: tabular/ldlf")
     for name, values in entry.grid.items():
         if not isinstance(values, list) or not values:
             raise LDLError(f"{where}: grid.{name} is {values!r}, but must be a list of the values to choose from")
@@ -219,13 +219,13 @@ class RunCandidate(Candidate):
         self, name: str, file: ComparisonFile, entry: Entry, parse: Parse, opened: dict[str, LDLDataModule]
     ) -> None:
         self.name = name
-        self.settings = entry.settings(file.given)
+        self.settings = entry.settings(file.fixed)
         self._opened = opened
         cheaper = entry.tuning if len(self.settings) > 1 else {}
         try:
-            self._runs = [_Run(parse(file.command(entry, setting))) for setting in self.settings]
+            self._runs = [_CandidateRun(parse(file.command(entry, setting))) for setting in self.settings]
             self._cheap_runs = [
-                _Run(parse(file.command(entry, {**setting, **cheaper}))) if cheaper else run
+                _CandidateRun(parse(file.command(entry, {**setting, **cheaper}))) if cheaper else run
                 for run, setting in zip(self._runs, self.settings)
             ]
             for setting in self.settings:
@@ -286,11 +286,11 @@ class RunCandidate(Candidate):
         task.build(data.labels, data.input_shape)
         return task, fit_and_test(run.cli.make_trainer(run.config, [], **NO_FILES), task, data)[0]["metrics"]
 
-    def _run(self, setting: Setting, choosing: bool = False) -> _Run:
+    def _run(self, setting: Setting, choosing: bool = False) -> _CandidateRun:
         return (self._cheap_runs if choosing else self._runs)[self.settings.index(setting)]
 
 
-class _Run:
+class _CandidateRun:
     """A parsed command line of a comparison, its data as text, and the options that decide its results."""
 
     def __init__(self, cli: LDLCLI) -> None:
@@ -339,11 +339,11 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {made[0].name}; "
                     "give all candidates the same options of rows and folds"
                 )
-            limit = next(
-                (n for n in LIMITS if candidate.value(setting, n) != made[0].value(made[0].settings[0], n)), None
-            )
-            if limit is not None:
-                raise LDLError(f"candidate {candidate.name}: {limit} leaves instances out; give it on the command line")
+            for limit in LIMITS:
+                if candidate.value(setting, limit) != made[0].value(made[0].settings[0], limit):
+                    raise LDLError(
+                        f"candidate {candidate.name}: {limit} leaves instances out; give it on the command line"
+                    )
     return made
 
 

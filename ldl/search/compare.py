@@ -31,7 +31,7 @@ from ldl.run.console import bars
 from ldl.run.output import quiet_trainers
 from ldl.run.run_dir import check_no_run, choose_folder, run_dir_lock
 from ldl.search.candidates import ComparisonFile, RunCandidate, identities, make_candidates
-from ldl.search.selection import ALL, Part, Selection, choose_and_test
+from ldl.search.selection import ALL, FoldNumber, Selection, choose_and_test
 from ldl.search.statistics import Outcome, draw_ranks, spread
 
 HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
@@ -85,8 +85,8 @@ def _run_jobs(
     specs, folds = identities(candidates, file.selection), range(data.num_folds)
     remote = PerProcess(f"{folder.absolute()} {specs}", partial(_open, file, parse, specs))
 
-    def key(candidate: RunCandidate, part: Part) -> Key:
-        return {"of": of, "candidate": candidate.name, "fold": part, "spec": specs[candidate.name]}
+    def key(candidate: RunCandidate, fold: FoldNumber) -> Key:
+        return {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
 
     def job(candidate: RunCandidate, fold: int) -> Job:
         if workers.are_remote:
@@ -143,10 +143,16 @@ def table(outcome: Outcome) -> list[list[str]]:
     rows = []
     for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
         p = tests[name]
-        test = "best" if name == outcome.best else "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "< 0.001"
+        test = "best" if name == outcome.best else _p_text(p)
         seconds = f"{outcome.seconds(name):.2f}"
         rows.append([name, spread(outcome.kl[name], 4), test, f"{ranks[name]:.1f}", seconds])
     return rows + [[name, "failed", "", "", ""] for name in outcome.failed]
+
+
+def _p_text(p: float) -> str:
+    if math.isnan(p):
+        return "-"
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
@@ -181,15 +187,21 @@ def _leakage(share: float | None) -> str:
 
 
 def _candidates(outcome: Outcome) -> list[dict[str, Any]]:
-    found = []
+    entries = []
     for name, rows in outcome.results.items():
-        own: dict[str, Any] = {"name": name, "error": outcome.failed.get(name), "kl": None, "p": None, "seconds": None}
+        entry: dict[str, Any] = {
+            "name": name,
+            "error": outcome.failed.get(name),
+            "kl": None,
+            "p": None,
+            "seconds": None,
+        }
         if (kl := outcome.kl.get(name)) is not None:
-            own["kl"] = {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))}
-            own |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
+            entry["kl"] = {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))}
+            entry |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
         folds = [{key: row.get(key) for key in ("fold", "setting", "measures")} for row in rows]
-        found.append({**own, "folds": folds})
-    return found
+        entries.append({**entry, "folds": folds})
+    return entries
 
 
 def _chosen_settings(outcome: Outcome) -> list[str]:

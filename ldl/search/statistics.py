@@ -102,8 +102,11 @@ def against_best(folds: Mapping[str, np.ndarray], metric: str, ratio: float | No
         NaN for the best itself, for one fold, and for methods with another number of folds than the best.
     """
     best = folds[best_of(folds, metric)]
-    p = [math.nan if own is best or len(own) != len(best) else p_value(own, best, ratio) for own in folds.values()]
-    return dict(zip(folds, holm(np.array(p)).tolist()))
+    p = np.full(len(folds), math.nan)
+    for number, values in enumerate(folds.values()):
+        if values is not best and len(values) == len(best):
+            p[number] = p_value(values, best, ratio)
+    return dict(zip(folds, holm(p).tolist()))
 
 
 def best_rank(scores: list[dict[str, float]]) -> int:

@@ -61,9 +61,7 @@ MODULES = {
     "ldl.engine.values": "ldl.command.values",
     "ldl.experiments.candidates": "ldl.search.candidates",
     "ldl.experiments.compare": "ldl.search.compare",
-    "ldl.experiments.crossval": "ldl.jobs.crossval",
     "ldl.experiments.identity": "ldl.jobs.identity",
-    "ldl.experiments.jobs": "ldl.jobs.jobs",
     "ldl.experiments.runs": "ldl.search.runs",
     "ldl.experiments.search": "ldl.search.space",
     "ldl.experiments.selection": "ldl.search.selection",
@@ -128,6 +126,27 @@ NAMES = {
     "ldl.data.trials.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
     "ldl.each_instance.EachInstance": "ldl.bags.each_instance.EachInstance",
     "ldl.edges.backbone.PixelFeatures": "ldl.edges.pixel_features.PixelFeatures",
+    "ldl.experiments.crossval.CollectRows": "ldl.jobs.folds.CollectRows",
+    "ldl.experiments.crossval.FoldResult": "ldl.jobs.folds.FoldResult",
+    "ldl.experiments.crossval.Folds": "ldl.jobs.folds.Folds",
+    "ldl.experiments.crossval.SameFolds": "ldl.jobs.folds.SameFolds",
+    "ldl.experiments.crossval.all_folds": "ldl.jobs.folds.all_folds",
+    "ldl.experiments.crossval.configured_folds": "ldl.jobs.crossval.configured_folds",
+    "ldl.experiments.crossval.crossvalidate": "ldl.jobs.crossval.crossvalidate",
+    "ldl.experiments.crossval.fold_folder": "ldl.jobs.folds.fold_folder",
+    "ldl.experiments.crossval.of_fold": "ldl.jobs.crossval.of_fold",
+    "ldl.experiments.crossval.run_crossval": "ldl.jobs.crossval.run_crossval",
+    "ldl.experiments.jobs.PerProcess": "ldl.jobs.workers.PerProcess",
+    "ldl.experiments.jobs.Store": "ldl.jobs.store.Store",
+    "ldl.experiments.jobs.Workers": "ldl.jobs.workers.Workers",
+    "ldl.experiments.jobs.describe": "ldl.jobs.store.describe",
+    "ldl.experiments.jobs.devices_of": "ldl.jobs.executors.devices_of",
+    "ldl.experiments.jobs.end_with_parent": "ldl.jobs.executors.end_with_parent",
+    "ldl.experiments.jobs.name_of": "ldl.jobs.store.name_of",
+    "ldl.experiments.jobs.one_line": "ldl.jobs.workers.one_line",
+    "ldl.experiments.jobs.open_executor": "ldl.jobs.executors.open_executor",
+    "ldl.experiments.jobs.processors": "ldl.jobs.executors.processors",
+    "ldl.experiments.jobs.threads_of": "ldl.jobs.executors.threads_of",
     "ldl.haar.Haar": "ldl.backbones.haar.Haar",
     "ldl.heads.Bagged": "ldl.bags.bagged.Bagged",
     "ldl.heads.MILBoost": "ldl.bags.milboost.MILBoost",
@@ -150,8 +169,18 @@ NAMES = {
 OPTIONS = {"model.crisp": "data.crisp"}
 """Current names of options, by their names in older command lines and configurations."""
 
-PACKAGES = ("cli", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
-"""Packages of ldl that went."""
+PACKAGES = (
+    "cli",
+    "data.edges",
+    "data.faces",
+    "demo",
+    "engine",
+    "experiments",
+    "experiments.crossval",
+    "experiments.jobs",
+    "methods.boosting",
+)
+"""Packages and modules of ldl that went, or whose names moved to several modules."""
 
 
 def current_path(path: str) -> str:

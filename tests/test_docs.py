@@ -387,7 +387,7 @@ def test_stored_results_are_of_the_present_heads(name: str) -> None:
         (key, str(tabular.digest(tabular.Method(key, **entry), choice, False)))
         for key, entry in config["methods"].items()
     }
-    with (ROOT / "docs" / "results" / "cells" / f"{name}.csv").open(newline="") as file:
+    with (ROOT / "docs" / "results" / "jobs" / f"{name}.csv").open(newline="") as file:
         assert {(row["method"], row["spec"]) for row in csv.DictReader(file)} == now
 
 

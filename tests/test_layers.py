@@ -10,11 +10,11 @@ from places import ROOT, load_script
 
 LAYERS = (
     ("ldl.moved", "ldl.errors", "ldl.collective", "ldl.progress"),
-    ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.validation"),
+    ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.validation", "ldl.command._compat"),
     ("ldl.batch", "ldl.protocols", "ldl.spec", "ldl.tables"),
     ("ldl.annotations",),
     ("ldl.checkpoint",),
-    ("ldl.jobs.jobs",),
+    ("ldl.jobs.executors", "ldl.jobs.workers", "ldl.jobs.store"),
     ("ldl.metrics",),
     ("ldl.methods",),
     ("ldl.head",),
@@ -27,9 +27,10 @@ LAYERS = (
     ("ldl.task",),
     ("ldl.inference", "ldl.reports.files", "ldl.reports.votes"),
     ("ldl.reports",),
+    ("ldl.run.loggers", "ldl.run.output", "ldl.run.processes", "ldl.run.run_options"),
+    ("ldl.command",),
     ("ldl.run", "ldl.estimator"),
     ("ldl.jobs",),
-    ("ldl.command",),
     ("ldl.edges", "ldl.faces", "ldl.bags", "ldl.search", "ldl.deploy"),
     ("ldl.__main__", "ldl"),
 )
@@ -40,7 +41,6 @@ DOMAINS = ("ldl.edges", "ldl.faces", "ldl.bags", "ldl.search", "ldl.deploy")
 
 NOT_YET_FREE = {
     "ldl.command.subcommands": {"ldl.deploy", "ldl.search"},
-    "ldl.command.training": {"ldl.search"},
     "ldl.data.picture_folder": {"ldl.faces"},
     "ldl.inference.inputs": {"ldl.bags"},
     "ldl.inference.pictures": {"ldl.faces"},

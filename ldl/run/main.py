@@ -15,7 +15,7 @@ from ldl.command.command_line import Command
 from ldl.command.configs import read_streams
 from ldl.command.help import help_page
 from ldl.errors import LDLError, SharedError
-from ldl.jobs.jobs import end_with_parent
+from ldl.jobs.executors import end_with_parent
 from ldl.plugins import discover
 from ldl.run import signals
 from ldl.run.completion import complete, config_beside, texts_of

@@ -26,9 +26,9 @@ from ldl.jobs.identity import (
     content_digest,
     data_text,
     deciding_options,
-    short_digest,
     split_of,
 )
+from ldl.jobs.store import digest
 from ldl.options import Option
 from ldl.run.parts import build_trainer
 from ldl.run.run_options import trainer_names
@@ -59,9 +59,9 @@ class Entry:
     grid: dict[str, list[Any]] = field(default_factory=dict)
     tuning: Setting = field(default_factory=dict)
 
-    def settings(self, given: set[str]) -> list[Setting]:
-        """Return all points of the grid, without the options that the command line has ``given``."""
-        grid = {name: values for name, values in self.grid.items() if plain(name) not in given}
+    def settings(self, fixed: set[str]) -> list[Setting]:
+        """Return all points of the grid, without the options that the command line has ``fixed``."""
+        grid = {name: values for name, values in self.grid.items() if plain(name) not in fixed}
         return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
@@ -104,27 +104,27 @@ class ComparisonFile:
         return ["-c", run, *common, *data, *dotted(entry.options), *rest, *dotted(setting), "--stage", "fit"]
 
     @property
-    def given(self) -> set[str]:
+    def fixed(self) -> set[str]:
         """Names of the options of the command line, without ``init_args``."""
         return {each.option for each in self.arguments}
 
 
-def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]) -> T:
+def read_options(cls: type[T], entries: Any, where: str, ranges: Mapping[str, Option]) -> T:
     """Make a dataclass from a mapping in a file.
 
     Args:
         cls: The dataclass.
-        given: The mapping.
+        entries: The mapping.
         where: Its place, for messages.
         ranges: Ranges of its numbers.
 
     Raises:
         LDLError: An option is unknown, has another type or is out of its range.
     """
-    if not isinstance(given, dict):
-        raise LDLError(f"{where} is {given!r}, but must be a mapping of options")
-    hints, content = get_type_hints(cls), dict(given)
-    for name, value in given.items():
+    if not isinstance(entries, dict):
+        raise LDLError(f"{where} is {entries!r}, but must be a mapping of options")
+    hints, content = get_type_hints(cls), dict(entries)
+    for name, value in entries.items():
         if name not in hints:
             raise LDLError(no_option_of(where, str(name), list(hints)))
         option = replace(ranges.get(name, Option()), annotation=hints[name])
@@ -154,7 +154,7 @@ def read_comparison(command: Command) -> ComparisonFile:
     content.pop("stage", None)
     if not isinstance(entries, dict) or not entries:
         raise LDLError(f"{path}: candidates is {entries!r}, but must be a mapping of names to run configurations")
-    choice = read_part(Choose, choose, f"{path}: choose", RANGES)
+    choice = read_options(Choose, choose, f"{path}: choose", RANGES)
     return ComparisonFile(
         {str(name): _read_entry(f"{path}: candidate {name}", entry) for name, entry in entries.items()},
         Selection(inner_folds=choice.inner_folds, val_fraction=choice.val_fraction),
@@ -164,13 +164,13 @@ def read_comparison(command: Command) -> ComparisonFile:
     )
 
 
-def _read_entry(where: str, given: Any) -> Entry:
-    if isinstance(given, dict):
-        settings = {name: given[name] for name in ("options", "tuning", "grid") if name in given}
-        given = {**given, **typed(where, settings)}
-    entry = Entry(given) if isinstance(given, str) else read_part(Entry, given, where, {})
+def _read_entry(where: str, content: Any) -> Entry:
+    if isinstance(content, dict):
+        settings = {name: content[name] for name in ("options", "tuning", "grid") if name in content}
+        content = {**content, **typed(where, settings)}
+    entry = Entry(content) if isinstance(content, str) else read_options(Entry, content, where, {})
     if not entry.run:
-        raise LDLError(f"{where} is {given!r}, but must name a run, such as run: tabular/ldlf")
+        raise LDLError(f"{where} is {content!r}, but must name a run, such as run: tabular/ldlf")
     for name, values in entry.grid.items():
         if not isinstance(values, list) or not values:
             raise LDLError(f"{where}: grid.{name} is {values!r}, but must be a list of the values to choose from")
@@ -192,13 +192,13 @@ class RunCandidate(Candidate):
 
     def __init__(self, name: str, file: ComparisonFile, entry: Entry, opened: dict[str, LDLDataModule]) -> None:
         self.name = name
-        self.settings = entry.settings(file.given)
+        self.settings = entry.settings(file.fixed)
         self._opened = opened
         cheaper = entry.tuning if len(self.settings) > 1 else {}
         try:
-            self._runs = [_Run(parse_anew(file.command(entry, setting))) for setting in self.settings]
+            self._runs = [_CandidateRun(parse_anew(file.command(entry, setting))) for setting in self.settings]
             self._cheap_runs = [
-                _Run(parse_anew(file.command(entry, {**setting, **cheaper}))) if cheaper else run
+                _CandidateRun(parse_anew(file.command(entry, {**setting, **cheaper}))) if cheaper else run
                 for run, setting in zip(self._runs, self.settings)
             ]
             for setting in self.settings:
@@ -225,7 +225,7 @@ class RunCandidate(Candidate):
                 digests[run.data] = content_digest(self.open(setting, 0))
         options = [run.options for run in [*self._runs, *self._cheap_runs]]
         contents = [digests[run.data] for run in self._runs]
-        return short_digest(self.settings, options, str(selection), contents, version("ldl"))
+        return digest([self.settings, options, str(selection), contents, version("ldl")])
 
     def text(self, setting: Setting) -> str:
         """Return the complete configuration of a setting as YAML."""
@@ -259,11 +259,11 @@ class RunCandidate(Candidate):
         task.build(data.labels, data.input_shape)
         return task, fit_and_test(build_trainer(run.config, [], **NO_FILES), task, data)[0]["metrics"]
 
-    def _run(self, setting: Setting, choosing: bool = False) -> _Run:
+    def _run(self, setting: Setting, choosing: bool = False) -> _CandidateRun:
         return (self._cheap_runs if choosing else self._runs)[self.settings.index(setting)]
 
 
-class _Run:
+class _CandidateRun:
     """A parsed command line of a comparison, its data as text, and the options that decide its results."""
 
     def __init__(self, config: Config) -> None:

@@ -29,16 +29,17 @@ from ldl.command.config import Config
 from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
-from ldl.jobs.crossval import FoldResult, Folds, configured_folds
+from ldl.jobs.crossval import configured_folds
+from ldl.jobs.folds import FoldResult, Folds
 from ldl.jobs.identity import (
     content_digest,
     data_text,
     deciding_options,
     file_digests,
-    short_digest,
     source_digests,
 )
-from ldl.jobs.jobs import PerProcess, Workers
+from ldl.jobs.store import digest
+from ldl.jobs.workers import PerProcess, Workers
 from ldl.metrics import higher_is_better, metrics_for
 from ldl.options import check_options, role_of
 from ldl.reports.files import write_json
@@ -52,7 +53,7 @@ from ldl.run.run_options import RUN_OPTIONS, trainer_names
 from ldl.run.training import seed_everything
 from ldl.search.candidates import NO_FILES, check_from_scratch, have_same_tests
 from ldl.search.compare import setting_text
-from ldl.search.selection import ALL, Part, Setting, on_split, validation_splits
+from ldl.search.selection import ALL, FoldNumber, Setting, on_split, validation_splits
 from ldl.search.space import Dimension, TuneFile, grid_size, read_tuning
 from ldl.search.study import Studies, Study, draw_search, load_optuna, write_trials
 from ldl.task import Task
@@ -70,7 +71,7 @@ FIXED = "settings are compared on the same instances and labels, so give it once
 
 
 @dataclass(frozen=True)
-class Search:
+class HyperparameterSearch:
     """A search as its processes receive it.
 
     Attributes:
@@ -90,9 +91,9 @@ class Search:
         """The metric as it is logged."""
         return f"val_{self.file.plan.metric}"
 
-    def study(self, part: Part) -> Study:
+    def study(self, fold: FoldNumber) -> Study:
         """Return the trials of a fold, or of all rows."""
-        return Study(self.folder, part, self.identity, self.file.plan, self.file.space, self.maximize)
+        return Study(self.folder, fold, self.identity, self.file.plan, self.file.space, self.maximize)
 
     def run(self, setting: Setting) -> Config:
         """Return the parsed run that trains a setting."""
@@ -133,10 +134,10 @@ def tune(command: Command) -> None:
         if not (folder / SEARCHES).exists():
             check_no_run(folder, "a search")
         check_writable(folder)
-        search = Search(file, folder.absolute(), _identity(config, file, data), maximize)
+        search = HyperparameterSearch(file, folder.absolute(), _identity(config, file, data), maximize)
         signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-        parts: list[Part] = [*range(data.num_folds), ALL] if plan.nested else [data.fold]
-        studies = {part: search.study(part) for part in parts}
+        folds: list[FoldNumber] = [*range(data.num_folds), ALL] if plan.nested else [data.fold]
+        studies = {fold: search.study(fold) for fold in folds}
         workers = Workers(config.values.jobs, config.values.scheduler)
         _run_trials(search, studies, workers, config.values.trainer.enable_progress_bar is not False)
         # Of several machines one trains the best settings, and the others read its results.
@@ -147,13 +148,13 @@ def tune(command: Command) -> None:
 def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
     """Return whether the highest value of a metric is the best. Raises LDLError if validation does not have it."""
     kinds = {*VALIDATED, "votes"} if "votes" in data.columns else VALIDATED
-    known = [
+    metrics = [
         each.name
         for each in metrics_for(data.labels, task.gives_maps)
         if each.of in kinds and not each.detail and each.higher_is_better is not None
     ]
-    if metric not in known:
-        raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(known)}{did_you_mean(metric, known)}")
+    if metric not in metrics:
+        raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(metrics)}{did_you_mean(metric, metrics)}")
     return bool(higher_is_better(metric))
 
 
@@ -201,27 +202,24 @@ def _identity(config: Config, file: TuneFile, data: LDLDataModule) -> str:
     models = [load_values(run.text())["model"] for run in tried]
     files = file_digests([models, [each.values for each in file.space]]) | source_digests(models)
     options = deciding_options(config.text()), file.plan.deciding_options()
-    return short_digest("search 2", options, list(map(str, file.space)), files, content_digest(data), version("ldl"))
+    space = list(map(str, file.space))
+    return digest(["search 2", options, space, files, content_digest(data), version("ldl")])
 
 
-def _run_trials(search: Search, studies: Studies, workers: Workers, shows: bool) -> None:
+def _run_trials(search: HyperparameterSearch, studies: Studies, workers: Workers, shows: bool) -> None:
     with bars(shows) as progress:
         bar = progress.add_task("trials", total=sum(study.wanted for study in studies.values()))
 
         def update(*_: Any) -> None:
             progress.update(bar, completed=sum(study.wanted - study.missing for study in studies.values()))
 
-        while missing := {part: count for part, study in studies.items() if (count := study.missing)}:
+        while any(study.missing for study in studies.values()):
             update()
-            _run(
-                workers,
-                {
-                    f"trial {number} of fold {part}": partial(run_trial, search, part)
-                    for part, count in missing.items()
-                    for number in range(count)
-                },
-                update,
-            )
+            trials = {}
+            for fold, study in studies.items():
+                for number in range(study.missing):
+                    trials[f"trial {number} of fold {fold}"] = partial(run_trial, search, fold)
+            _run(workers, trials, update)
         update()
 
 
@@ -230,7 +228,7 @@ def _run(workers: Workers, jobs: dict[str, Callable[[], Any]], on_result: Callab
         raise LDLError(f"{name}: {reason}")
 
 
-def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataModule) -> None:
+def _finish(search: HyperparameterSearch, studies: Studies, workers: Workers, data: LDLDataModule) -> None:
     """Train and test the best setting of every fold, and write all files."""
     folder, plan = search.folder, search.file.plan
     write_trials(folder / "trials.csv", studies, search.metric)
@@ -238,7 +236,7 @@ def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataMod
     setting = studies[last].best_setting
     with replacing(folder / "best.yaml") as stream:
         stream.write(search.run(setting).text(data.chosen).encode())
-    tested = [part for part in studies if isinstance(part, int)]
+    tested = [fold for fold in studies if isinstance(fold, int)]
     results: dict[str, FoldResult] = {}
     _run(workers, {str(fold): partial(fit_best, search, fold) for fold in tested}, results.__setitem__)
     ordered = [results[str(fold)] for fold in tested]
@@ -252,7 +250,7 @@ def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataMod
         **plan.deciding_options(),
         "metric": search.metric,
         "nested": plan.nested,
-        "trials": {str(part): study.counts for part, study in studies.items()},
+        "trials": {str(fold): study.counts for fold, study in studies.items()},
     }
     write_json(folder / "results.json", content)
     with captioned(f"search on {data.title}, {data.protocol}  ·  {folder.name}"), spared("history.png"):
@@ -267,17 +265,17 @@ def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataMod
 
 
 @quiet_trainers()
-def run_trial(search: Search, part: Part) -> None:
-    """Run one trial of a part of the data, if any is missing."""
-    search.study(part).run_trial(partial(evaluate, search, part))
+def run_trial(search: HyperparameterSearch, fold: FoldNumber) -> None:
+    """Run one trial of a fold, if any is missing."""
+    search.study(fold).run_trial(partial(evaluate, search, fold))
 
 
-def evaluate(search: Search, part: Part, trial: optuna.Trial, setting: Setting) -> float:
+def evaluate(search: HyperparameterSearch, fold: FoldNumber, trial: optuna.Trial, setting: Setting) -> float:
     """Return the mean metric of a setting over the validation splits. Raises TrialPruned if the pruner ends it."""
     config = search.run(setting)
-    data = _open(search, config, part)
+    data = _open(search, config, fold)
     values: list[float] = []
-    splits = validation_splits(data, search.file.plan.inner_folds, part)
+    splits = validation_splits(data, search.file.plan.inner_folds, fold)
     for split in splits:
         inner = on_split(data, split)
         seed_everything(config.seed)
@@ -328,7 +326,7 @@ def _logged(trainer: pl.Trainer, metric: str) -> float:
 
 
 @quiet_trainers()
-def fit_best(search: Search, fold: int) -> FoldResult:
+def fit_best(search: HyperparameterSearch, fold: int) -> FoldResult:
     """Train the best setting of a fold on its training set and test it; a finished fold is read."""
     folds = search.best_folds(fold)
     with suppress(LDLError):  # with fewer trials another setting was the best
@@ -338,13 +336,13 @@ def fit_best(search: Search, fold: int) -> FoldResult:
         return folds.fit(fold)[1]
 
 
-def _open(search: Search, config: Config, part: Part) -> LDLDataModule:
+def _open(search: HyperparameterSearch, config: Config, fold: FoldNumber) -> LDLDataModule:
     """Return the data module of a setting with a fold selected; most settings share it."""
     text = data_text(config.text())
     data: LDLDataModule = PerProcess(f"{search.identity} {text}", partial(_read, config)).get()
-    fold = 0 if part == ALL and data.num_folds else part
-    if isinstance(fold, int) and data.fold != fold:
-        data.select_fold(fold)
+    selected = 0 if fold == ALL and data.num_folds else fold
+    if isinstance(selected, int) and data.fold != selected:
+        data.select_fold(selected)
     return data
 
 

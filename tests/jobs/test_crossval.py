@@ -29,7 +29,8 @@ from ldl.data import TabularLDL
 from ldl.edges import BSDS500
 from ldl.errors import LDLError
 from ldl.heads import AAKNN, MeanPredictor, Softmax
-from ldl.jobs.crossval import crossvalidate, read_fold
+from ldl.jobs.crossval import crossvalidate
+from ldl.jobs.folds import Folds
 from ldl.metrics.functional import kl
 from ldl.run import resume
 from ldl.task import Task
@@ -129,12 +130,13 @@ def test_other_folds_are_not_mixed_in(
 
 @pytest.mark.parametrize("damage", [b"PK", b"PK\x03\x04 and no archive"])
 def test_a_damaged_fold_is_named(whole: Path, tmp_path: Path, damage: bytes) -> None:
-    key = json.loads((whole / "fold_0" / "results.json").read_text())["cell"]
+    key = json.loads((whole / "fold_0" / "results.json").read_text())["key"]
     shutil.copytree(whole / "fold_0", tmp_path / "fold_0")
     (tmp_path / "fold_0" / "rows.npz").write_bytes(damage)
+    folds = Folds(softmax, TabularLDL("unused.npz"), 0, None, tmp_path, key=key)
     with pytest.raises(LDLError, match="fold_0 cannot be read: .*; remove it"):
-        read_fold(tmp_path / "fold_0", key)
-    assert read_fold(tmp_path / "fold_1", key) is None
+        folds.read(0)
+    assert folds.read(1) is None
 
 
 @pytest.mark.parametrize("inline", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -192,7 +194,7 @@ def test_refusals(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("ldl.jobs.jobs.DASK_TIMEOUT", 0.2)
+    monkeypatch.setattr("ldl.jobs.executors.DASK_TIMEOUT", 0.2)
     with pytest.raises(SystemExit) as ended:
         main([*run, *more, "--run_dir", str(tmp_path / "run")])
     assert ended.value.code == 2 and line in capsys.readouterr().err.strip().splitlines()[-1]

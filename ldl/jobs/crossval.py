@@ -134,14 +134,15 @@ def run_crossval(command: Command) -> None:
         seed_everything(config.seed)
         data.setup()
         text = first.config.text()
-        folds = configured_folds(config, data, folder, folds_key(text, data))
+        key = folds_key(text, data)
+        folds = configured_folds(config, data, folder, key)
         missing = [number for number in all_folds(data) if folds.read(number) is None]
         if len(missing) < data.num_folds:
             console.say(f"{data.num_folds - len(missing)} of {data.num_folds} folds are done")
         if workers.are_remote and missing:
             console.say(console.opening_elsewhere(config.head, data, str(workers)))
             run_dir = str(folder.absolute())
-            remote = PerProcess(f"{run_dir} {folds.key}", partial(_open, text, run_dir, folds.key))
+            remote = PerProcess(f"{run_dir} {key}", partial(_open, text, run_dir, key))
             _train_remotely(workers, remote, folds, missing, values.trainer.enable_progress_bar is not False)
         content, _ = _train_missing(folds, all_folds(data), console.report_fold)
         show(folder, content, data)

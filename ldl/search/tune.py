@@ -215,7 +215,7 @@ def _run_trials(search: HyperparameterSearch, studies: Studies, workers: Workers
 
         while any(study.missing for study in studies.values()):
             update()
-            trials = {}
+            trials: dict[str, Callable[[], Any]] = {}
             for fold, study in studies.items():
                 for number in range(study.missing):
                     trials[f"trial {number} of fold {fold}"] = partial(run_trial, search, fold)

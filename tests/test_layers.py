@@ -39,13 +39,7 @@ DOMAINS = ("ldl.edges", "ldl.faces", "ldl.bags", "ldl.search", "ldl.deploy")
 """Packages with everything of their own, which the rest of ldl, the core, never imports."""
 
 NOT_YET_FREE = {
-    "ldl.command.subcommands": {"ldl.deploy", "ldl.search"},
     "ldl.command.training": {"ldl.search"},
-    "ldl.data.picture_folder": {"ldl.faces"},
-    "ldl.inference.inputs": {"ldl.bags"},
-    "ldl.inference.pictures": {"ldl.faces"},
-    "ldl.inference.predictor": {"ldl.deploy", "ldl.faces"},
-    "ldl.run.results": {"ldl.deploy"},
 }
 """Domains that modules of the core still import; to be emptied."""
 

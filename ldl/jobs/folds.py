@@ -20,10 +20,10 @@ from ldl.charts.drawing import captioned, spared
 from ldl.checkpoint import read_checkpoint, replacing, write_whole
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
-from ldl.edges.report import report_for
 from ldl.errors import LDLError
 from ldl.jobs.store import Job, Key, Store
 from ldl.metrics.stage import row_metrics
+from ldl.reports.choice import make_report
 from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.run import signals
@@ -117,7 +117,7 @@ class Folds:
         task = self._build_task()
         trainer = self.trainer() if callable(self.trainer) else self._make_trainer(self.trainer or {}, folder)
         if folder is not None:
-            report = report_for(task, data, folder, self.draws, self.quote)
+            report = make_report(task, data, folder, self.draws, self.quote)
         else:  # the rows of maps are too many to keep
             report = pl.Callback() if task.gives_maps else CollectRows()
         trainer.callbacks += [SameFolds(*(missing or [number])), report]  # type: ignore[attr-defined]

@@ -143,6 +143,9 @@ NAMES = {
 }
 """Current paths of classes and functions, by their paths in older checkpoints and configurations."""
 
+OPTIONS = {"model.crisp": "data.crisp"}
+"""Current names of options, by their names in older command lines and configurations."""
+
 PACKAGES = ("cli", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
 """Packages of ldl that went."""
 
@@ -153,6 +156,13 @@ def current_path(path: str) -> str:
         return NAMES[path]
     module, _, name = path.rpartition(".")
     return f"{MODULES.get(module, module)}.{name}" if module else path
+
+
+def current_option(word: str) -> str:
+    """Return a word of a command line with the current name of an option, which may have moved."""
+    name, equals, value = word.partition("=")
+    current = OPTIONS.get(name.removeprefix("--")) if name.startswith("--") else None
+    return f"--{current}{equals}{value}" if current else word
 
 
 def old_names(package: str) -> Callable[[str], Any]:

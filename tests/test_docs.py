@@ -27,7 +27,7 @@ from ldl.command.console import GROUP as COMMANDS
 from ldl.command.console import find_subcommand
 from ldl.command.help import help_page
 from ldl.data import RotatedDigits
-from ldl.edges.report import CRISP, EDGE_METRICS
+from ldl.edges.metrics import CRISP, EDGE_METRICS
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry

@@ -47,6 +47,33 @@ def test_every_class_that_moved_is_found(path: str) -> None:
     assert named.class_path.rpartition(".")[2] == name and named.class_path != path
 
 
+DEFAULT = str(CONFIGS / "default.yaml")
+EDGES = "data: BSDS500"
+CRISP = [
+    (["-c", f"{EDGES}\n", "--model.crisp", "2"], 2),
+    (["-c", f"{EDGES}\n", "--model.crisp=2"], 2),
+    (["-c", f"model: {{crisp: 3}}\n{EDGES}\n"], 3),
+    (["-c", f"{EDGES}\n", "-c", "model: {crisp: 3}\n"], 3),
+    (["-c", "model: {crisp: 3}\ndata: {class_path: BSDS500, init_args: {crop: 64}}\n", "--model.crisp=0"], 0),
+    (["-c", f"{EDGES}\n", "-c", "model: {crisp: 3}\n", "-c", f"model: {{crisp: 0.0}}\n{EDGES}\n"], 0),
+]
+"""Command lines with an option of the model that is one of the data now, and its value."""
+
+
+@pytest.mark.parametrize(("args", "crisp"), CRISP)
+def test_an_option_that_moved(args: list[str], crisp: float) -> None:
+    config = LDLCLI(["-c", DEFAULT, *args]).config
+    assert config.data.class_path.endswith(".BSDS500") and config.data.init_args.crisp == crisp
+    assert "crisp" not in config.model
+
+
+def test_a_complete_old_configuration_has_the_option_beside_other_data() -> None:
+    args = ["-c", DEFAULT, "-c", "model: {crisp: 0.0}\ndata: RotatedDigits\n"]
+    assert LDLCLI(args).config.data.class_path.endswith(".RotatedDigits")
+    with pytest.raises(LDLError, match="RotatedDigits has no option 'crisp'"):
+        LDLCLI([*args, "--model.crisp=1"])
+
+
 def test_names_in_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``a_b.yaml`` of yesterday is ``a/b.yaml`` today; other parts have the names of their folders."""
     (tmp_path / "train.py").touch()

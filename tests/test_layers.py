@@ -38,8 +38,13 @@ LAYERS = (
 DOMAINS = ("ldl.edges", "ldl.faces", "ldl.bags", "ldl.search", "ldl.deploy")
 """Packages with everything of their own, which the rest of ldl, the core, never imports."""
 
-NOT_YET_FREE = {"ldl.command.training": {"ldl.search"}}
+NOT_YET_FREE = {
+    "ldl.command.training": {"ldl.search"},
+}
 """Domains that modules of the core still import; to be emptied."""
+
+BESIDE = {"ldl.deploy": {"ldl.faces"}}
+"""Domains that a domain may import."""
 
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -93,7 +98,7 @@ def test_the_core_imports_no_domain(module: str) -> None:
 @pytest.mark.parametrize("name", DOMAINS)
 def test_domains_stand_alone(name: str) -> None:
     others = {domain(other) for module in FILES if within(module, name) for other in imported(module)}
-    assert others <= {None, name}
+    assert others - {None, name} <= BESIDE.get(name, set())
 
 
 def test_no_circles() -> None:

@@ -141,7 +141,9 @@ def _make_init(cls: type, declared: dict[str, Option]) -> Any:
     __init__.__annotations__ = {name: declared[name].annotation for name in order} | {"return": None}
     # jsonargparse resolves string types in this module.
     module = next((each.module for each in declared.values() if isinstance(each.annotation, str)), cls.__module__)
-    __init__.__module__, __init__.__qualname__ = module, f"{cls.__qualname__}.__init__"
+    # It looks for the class of a qualified name in the packages above, where it would find an old name of the class.
+    name = f"{cls.__qualname__}.__init__" if module == cls.__module__ else "__init__"
+    __init__.__module__, __init__.__qualname__ = module, name
     __init__.__doc__ = "Store the options."
     return __init__
 

@@ -13,6 +13,7 @@ from ldl.data.base import Loaded
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.options import option, options
+from ldl.rows import Rows
 
 
 @options
@@ -61,7 +62,7 @@ class Seen(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         super().build(in_features, labels)
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+    def fit(self, rows: Rows, collective: Collective) -> None:
         pass
 
     def forward(self, features: Tensor) -> Tensor:

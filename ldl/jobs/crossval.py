@@ -34,6 +34,7 @@ from ldl.errors import LDLError
 from ldl.jobs.identity import OTHER_WORKER, check_one_process, folds_key
 from ldl.jobs.jobs import PerProcess, Workers
 from ldl.metrics.stage import row_metrics
+from ldl.moved import old_names
 from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.run import console, signals
@@ -47,7 +48,7 @@ from ldl.task import Task
 
 Parse = Callable[[list[str]], LDLCLI]
 """Parses the command line of a run, in any process."""
-Rows = dict[str, np.ndarray]
+PredictionColumns = dict[str, np.ndarray]
 Key = dict[str, str]
 
 MAX_DRAWN = 10
@@ -63,7 +64,7 @@ class FoldResult(NamedTuple):
     """
 
     content: dict[str, Any]
-    rows: Rows
+    rows: PredictionColumns
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def crossvalidate(
     trainer: Callable[[], pl.Trainer] | dict[str, Any] | None = None,
     folder: str | Path | None = None,
     select: Select = "last",
-    rows: list[Rows] | None = None,
+    rows: list[PredictionColumns] | None = None,
     each: Callable[[dict[str, Any]], None] | None = None,
     key: Key | None = None,
     quote: bool = False,
@@ -463,3 +464,6 @@ def _open(parse: Parse, config: str, folder: str, key: Key | None) -> Folds:
     if own != key:
         raise LDLError(OTHER_WORKER)
     return configured_folds(cli, data, Path(folder), own, quiet=True)
+
+
+__getattr__ = old_names("ldl.jobs.crossval")

@@ -52,9 +52,9 @@ from ldl.heads import (
     Trained,
 )
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.protocols import Fold, kfold
 from ldl.reports.files import markdown
-from ldl.rows import Rows
 
 FOLDS, SEEDS = 10, 3
 SIZES = {"one": (1,), "mixture": None}

@@ -45,9 +45,9 @@ from ldl.jobs.jobs import Row, Store
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal, CrossConformal, predicted_set
 from ldl.methods.conformal.scores import line_intervals
+from ldl.methods.rows import Rows
 from ldl.protocols import kfold
 from ldl.reports.files import markdown
-from ldl.rows import Rows
 from ldl.spec import to_spec
 
 LEVELS = (50, 80, 90)

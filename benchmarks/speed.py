@@ -39,7 +39,7 @@ from benchmarks.common.script import Seconds, launch, make_parser, seconds, show
 from ldl.collective import Collective
 from ldl.errors import LDLError, did_you_mean
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 ROOT = Path(__file__).resolve().parents[1]
 Works = dict[str, Callable[[], object]]

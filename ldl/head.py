@@ -18,7 +18,7 @@ A head is a subclass of :class:`Head`. Its class name is its name on the command
 
 The state of a head is in its parameters and buffers, so ``state_dict`` is the whole head. There are three kinds:
 :class:`Head` learns by gradient, :class:`AlternatingHead` alternates gradient and closed-form steps, and
-:class:`FittedHead` is fitted once on :class:`ldl.rows.Rows` of extracted features, or, as an :class:`ImageHead`, on
+:class:`FittedHead` is fitted once on :class:`ldl.methods.rows.Rows` of extracted features, or, as an :class:`ImageHead`, on
 whole images. Use ``ldl.testing.check_head`` to check a head against this contract.
 """
 
@@ -40,10 +40,10 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
+from ldl.methods.rows import Rows, adapt_fit, check_weight
 from ldl.metrics.functional import kl, mean_of
 from ldl.moved import old_names
 from ldl.options import check_options
-from ldl.rows import Rows, adapt_fit, check_weight
 from ldl.validation.tensors import check_parameters
 
 

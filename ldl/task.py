@@ -23,11 +23,11 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead, Head, ImageHead, check_memory, compute_loss, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.methods.conformal import Conformal, interval_columns
+from ldl.methods.rows import Rows
 from ldl.methods.temperature import temper
 from ldl.methods.torch_utils import library_defaults
 from ldl.metrics.ordinal import train_counts
 from ldl.metrics.stage import LossMeans, StageMetrics
-from ldl.rows import Rows
 from ldl.schedule import LR_MONITOR, Optimised, step_plateau
 from ldl.spec import from_spec
 from ldl.validation.contract import check_built, check_features, check_forward, check_losses, check_made, check_output

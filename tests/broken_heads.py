@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ldl.collective import Collective
 from ldl.head import FittedHead, Head
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 
 class _Plain(Head):

@@ -25,7 +25,7 @@ from ldl.data.synthetic import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 TOLERANCE = 1e-5
 

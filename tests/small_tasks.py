@@ -13,7 +13,7 @@ from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.head import FittedHead, Head
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 EMOTIONS = LabelSpace.nominal(["happy", "sad", "angry"])

@@ -10,7 +10,7 @@ from torch import Tensor
 from ldl.bags import MILBoost
 from ldl.collective import Collective
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 LABELS = LabelSpace.nominal(["negative", "positive"])
 

@@ -12,8 +12,8 @@ from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.options import option, options
-from ldl.rows import Rows
 
 
 @options

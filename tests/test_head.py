@@ -20,7 +20,7 @@ from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, check_memory
 from ldl.heads import MeanPredictor, Softmax
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 

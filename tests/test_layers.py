@@ -11,7 +11,7 @@ from places import ROOT, load_script
 LAYERS = (
     ("ldl.moved", "ldl.errors", "ldl.collective", "ldl.progress"),
     ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.validation"),
-    ("ldl.batch", "ldl.protocols", "ldl.rows", "ldl.spec", "ldl.tables"),
+    ("ldl.batch", "ldl.protocols", "ldl.spec", "ldl.tables"),
     ("ldl.annotations",),
     ("ldl.checkpoint",),
     ("ldl.jobs.jobs",),

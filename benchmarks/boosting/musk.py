@@ -31,8 +31,8 @@ from ldl.bags import MILBoost
 from ldl.bags.bags import read_bags
 from ldl.collective import Collective
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.reports.files import markdown
-from ldl.rows import Rows
 from ldl.search.statistics import spread
 
 BagList = list[np.ndarray]

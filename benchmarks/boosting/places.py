@@ -36,7 +36,7 @@ from ldl.collective import current_collective
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.synthetic import Trials
 from ldl.jobs.jobs import Row
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 ALIGNED, CENTRED = ADA_BOOST = "AdaBoost, aligned", "AdaBoost, not aligned"
 LSE: dict[str, Any] = {"pooling": "lse", "r": 150.0}

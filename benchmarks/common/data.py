@@ -19,8 +19,8 @@ from ldl.data import LDLDataModule
 from ldl.data.tables.reading import read_table
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.metrics import DISTRIBUTION_METRICS
-from ldl.rows import Rows
 
 FOLDS = 10
 """Folds of ``KFold(10, shuffle=True, random_state=0)``, the protocol of all tables of distributions."""

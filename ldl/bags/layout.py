@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ldl.errors import LDLError
+from ldl.methods.rows import Rows
 from ldl.methods.training_rows import check_finite, check_targets
-from ldl.rows import Rows
 
 STARTS = 50
 """Runs of k-means, of which the best is used."""

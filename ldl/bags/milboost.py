@@ -21,9 +21,9 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.options import buffer, option, options
-from ldl.rows import Rows
 from ldl.validation.tensors import check_buffers, check_range, check_shapes, refuse
 
 MOST_MAPPED = 8

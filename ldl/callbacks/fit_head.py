@@ -22,8 +22,8 @@ from ldl.data.cache import cache_root
 from ldl.data.storage import RowFile, RowWriter
 from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, ImageHead
+from ldl.methods.rows import Rows
 from ldl.methods.training_rows import blocks
-from ldl.rows import Rows
 from ldl.validation.contract import check_forward, lost_in_checkpoint
 
 Columns = dict[str, Tensor]

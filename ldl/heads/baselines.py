@@ -12,10 +12,10 @@ from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding import nearest
 from ldl.methods.evidence import Evidence, weigh
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, check_targets
 from ldl.options import buffer, option, options
-from ldl.rows import Rows
 from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
 
 

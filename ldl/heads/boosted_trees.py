@@ -19,11 +19,11 @@ from ldl.methods.forest.boosting import BoostingRows, Loss, Plan, Round, Search,
 from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.histograms import Newton
 from ldl.methods.forest.predict import add_scores
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, take
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.rows import Rows
 from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_trees, longest_path, refuse
 
 DEPTHS = (2, 4, 10)

@@ -17,11 +17,11 @@ from ldl.labels import LabelSpace
 from ldl.methods.embedding import inverse_root, rbf
 from ldl.methods.evidence import Evidence, of_leaves
 from ldl.methods.forest.oblique import ObliqueForest, ObliqueRules, Truth, grow_oblique, join_oblique, leaf_means, reach
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.rows import Rows
 from ldl.validation.tensors import (
     check_buffers,
     check_range,

@@ -13,9 +13,9 @@ from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import gather_leaves, onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.methods.evidence import Evidence, weigh
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
 from ldl.options import buffer, option, options
-from ldl.rows import Rows
 from ldl.validation.tensors import check_buffers, check_range, check_shapes, check_simplex
 
 PART = 2**22

@@ -11,10 +11,10 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.max_ent import along_features, choose_l2, fit_max_ent, principal_axes
+from ldl.methods.rows import Rows
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.rows import Rows
 from ldl.validation.tensors import check_buffers, check_shapes
 
 

@@ -13,10 +13,10 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding import inverse_root, nearest, neighbour_graphs, preserve, rbf
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, traced
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
-from ldl.rows import Rows
 from ldl.validation.tensors import check_buffers, check_shapes, check_simplex
 
 

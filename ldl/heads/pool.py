@@ -21,13 +21,13 @@ from ldl.heads.trained import Trained
 from ldl.heads.wrappers import Mirrored, Scaled
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import PoolMean, pool, pool_weights
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.methods.training_rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
 from ldl.protocols import kfold
-from ldl.rows import Rows
 from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
 
 

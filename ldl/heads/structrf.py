@@ -18,12 +18,12 @@ from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.grower import Rules, fitted_tree, grow_trees
 from ldl.methods.forest.predict import average, average_without, reach
 from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows
 from ldl.metrics.functional import kl, mean_of
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.rows import Rows
 from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_simplex, check_trees, longest_path
 
 Search = Literal["exact", "adaptive", "histogram", "random"]

@@ -22,10 +22,10 @@ from ldl.heads.softmax import Softmax
 from ldl.heads.wrappers import ScalingHead
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import Mean, pool
+from ldl.methods.rows import Rows, check_weight
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
-from ldl.rows import Rows, check_weight
 from ldl.schedule import WarmupCosine
 
 

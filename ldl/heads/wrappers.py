@@ -19,10 +19,10 @@ from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
 from ldl.methods.lbp import mirrored_bins
 from ldl.methods.opinion_pool import pool
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, check_options, option, options
-from ldl.rows import Rows
 from ldl.validation.tensors import check_shapes
 
 PREFIX = "scaling_"

@@ -34,7 +34,6 @@ from ldl.errors import LDLError
 from ldl.jobs.identity import OTHER_WORKER, check_one_process, folds_key
 from ldl.jobs.jobs import PerProcess, Workers
 from ldl.metrics.stage import row_metrics
-from ldl.moved import old_names
 from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.run import console, signals
@@ -464,6 +463,3 @@ def _open(parse: Parse, config: str, folder: str, key: Key | None) -> Folds:
     if own != key:
         raise LDLError(OTHER_WORKER)
     return configured_folds(cli, data, Path(folder), own, quiet=True)
-
-
-__getattr__ = old_names("ldl.jobs.crossval")

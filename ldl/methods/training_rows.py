@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.validation.tensors import off_simplex
 
 BLOCK = 1 << 26

@@ -15,8 +15,8 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, compute_loss, memory_rows
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 from ldl.spec import from_spec, to_spec
 from ldl.validation.contract import check_built, check_losses, lost_in_checkpoint
 

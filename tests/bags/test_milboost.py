@@ -18,7 +18,7 @@ from ldl.bags.likelihood import CODES
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 KINDS = sorted(CODES)

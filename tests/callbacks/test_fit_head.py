@@ -19,7 +19,7 @@ from ldl.errors import LDLError, SharedError
 from ldl.head import Head
 from ldl.heads import LDLF, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 QUIET = {

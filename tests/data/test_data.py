@@ -20,8 +20,8 @@ from ldl.data import LDLDataModule, RotatedDigits, TabularLDL
 from ldl.data.sampler import Draw
 from ldl.errors import LDLError
 from ldl.heads import MeanPredictor
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, [1, 10, 0.1, 5], (60, 4))

@@ -12,7 +12,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.heads import AAKNN, DSNA, MSLP, CostSensitiveForest, MaxEnt, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 YEARS = LabelSpace.ordinal(range(1950, 2021), "year")
 POSE = LabelSpace.grid([-30, 0, 30], [-90, 0, 90.5], "degree")

@@ -13,8 +13,8 @@ from ldl.heads import BoostedTrees
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosting import Loss
 from ldl.methods.forest.predict import add_by_gathers
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.nominal(["a", "b", "c", "d"])

@@ -13,7 +13,7 @@ from two_processes import First, Second
 from ldl.collective import Collective
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 AGES = LabelSpace.ordinal(range(0, 61), "years")
 RNG = np.random.default_rng(0)

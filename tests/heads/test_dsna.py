@@ -14,7 +14,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import gather_leaves, nearest_hull
 from ldl.methods.dsna.sparse import approximate
 from ldl.methods.dsna.weights import neighbour_weights
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 AGES = LabelSpace.ordinal(range(0, 61), "years")

@@ -10,7 +10,7 @@ from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, DSNA, LDLF, CostSensitiveForest, MaxEnt, StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import onto_simplex
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 LABELS = {"ordinal": LabelSpace.ordinal(range(6), "years"), "nominal": LabelSpace.nominal(list("abcdef"))}
 

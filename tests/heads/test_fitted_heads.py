@@ -14,7 +14,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.heads import AAKNN, DSNA, MSLP, BoostedTrees, CostSensitiveForest, MaxEnt, MeanPredictor, StructRF
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 AGES = LabelSpace.ordinal([10, 20, 30])
 

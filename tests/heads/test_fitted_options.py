@@ -11,7 +11,7 @@ from ldl.collective import Collective
 from ldl.heads import BoostedTrees, StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosting import CDF, derive
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 BOOSTED = {
     "rounds": 5, "learning_rate": 0.2, "depth": 3, "sampling": 1.0, "features": 1.0, "search": "histogram",

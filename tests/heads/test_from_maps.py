@@ -17,7 +17,7 @@ from ldl.labels import LabelSpace
 from ldl.methods import training_rows as mapped
 from ldl.methods.forest import binning
 from ldl.methods.forest.binning import make_columns
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 
 HEADS = {
     "watched": (BoostedTrees, {"rounds": 6, "patience": 3, "learning_rate": 0.3, "depth": 4, "min_leaf": 2}),

@@ -18,8 +18,8 @@ from ldl.data import RotatedDigits, TabularLDL
 from ldl.errors import LDLError
 from ldl.heads import LDLF, MeanPredictor
 from ldl.methods.forest.soft import route, update_leaves
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 from ldl.task import Task
 from ldl.testing import check_head
 

@@ -14,7 +14,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.heads import BoostedTrees, CostSensitiveForest, StructRF
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.validation.tensors import longest_path
 
 MADE: dict[str, Callable[[], FittedHead]] = {

@@ -16,8 +16,8 @@ from ldl.heads import MaxEnt
 from ldl.labels import LabelSpace
 from ldl.methods import max_ent
 from ldl.methods.max_ent import PENALTIES, along_features, choose_l2, fit_max_ent, principal_axes
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.nominal(list("abcd"))

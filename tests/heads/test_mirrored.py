@@ -21,7 +21,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, BoostedTrees, CostSensitiveForest, MaxEnt, Mirrored, Pool, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.ordinal([10, 20, 30, 40])

@@ -13,7 +13,7 @@ from ldl.heads import AAKNN, MSLP
 from ldl.labels import LabelSpace
 from ldl.methods import embedding as locality
 from ldl.methods.embedding import neighbour_graphs, preserve, rbf, varying_directions
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.nominal(list("abcd"))

@@ -16,9 +16,9 @@ from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, MaxEnt, MeanPredictor, Pool, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import pool_weights
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
-from ldl.rows import Rows
 from ldl.spec import differences, from_spec, to_spec
 from ldl.testing import check_head
 

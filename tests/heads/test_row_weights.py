@@ -37,8 +37,8 @@ from ldl.heads import (
 )
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.rows import Rows
 from ldl.metrics.stage import row_metrics
-from ldl.rows import Rows
 
 COUNT, WIDTH = 40, 4
 BOOSTED: dict[str, Any] = {"rounds": 8, "depth": 1, "patience": None, "sampling": 1.0, "min_leaf": 1, "features": 1.0}

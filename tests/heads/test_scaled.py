@@ -16,7 +16,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, BoostedTrees, CostSensitiveForest, MaxEnt, Pool, Scaled, Softmax, StructRF
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.ordinal([10, 20, 30, 40])

@@ -19,8 +19,8 @@ from ldl.heads import StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.forest.predict import average, average_by_gathers, reach
 from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 from ldl.task import Task
 from ldl.testing import check_head
 

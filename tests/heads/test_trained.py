@@ -16,8 +16,8 @@ from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import LDLF, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.ordinal([10, 20, 30, 40])

@@ -22,7 +22,7 @@ from ldl.head import Head
 from ldl.heads import BoostedTrees, MaxEnt, Softmax
 from ldl.inference import Predictor
 from ldl.labels import LabelSpace
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 NAMES = ["age", "height", "weight"]

@@ -11,7 +11,7 @@ from ldl.heads import AAKNN
 from ldl.labels import LabelSpace
 from ldl.methods import embedding as neighbours
 from ldl.methods.embedding import nearest
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 

@@ -18,8 +18,8 @@ from ldl.methods.forest.boosted_tree import Grower, Shape
 from ldl.methods.forest.boosting import CDF, KL, LEAST_HESSIAN, derive, mean_loss
 from ldl.methods.forest.flat import FlatTree
 from ldl.methods.forest.histograms import LEAST, Newton
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
-from ldl.rows import Rows
 
 ROWS, LABELS, STEP = 7, 5, 1e-5
 

@@ -19,7 +19,7 @@ from ldl.methods.forest import directions
 from ldl.methods.forest.directions import Changing, halve, label_costs, regress, ridge, separate
 from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique, leaf_means, reach
 from ldl.methods.forest.sampling import bootstrap
-from ldl.rows import Rows
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 AGES = LabelSpace.ordinal(range(0, 61), "years")

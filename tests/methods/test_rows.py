@@ -21,9 +21,9 @@ from ldl.errors import LDLError
 from ldl.heads import DSNA, MaxEnt, StructRF
 from ldl.inference import Predictor
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.metrics import registry
 from ldl.plugins import discover
-from ldl.rows import Rows
 from ldl.testing import check_head
 
 EMOTIONS = LabelSpace.nominal(["calm", "happy", "sad"])

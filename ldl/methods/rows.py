@@ -157,5 +157,5 @@ def _join_columns(
 
 
 def _warn(problem: str, stacklevel: int) -> None:
-    advice = "change it to fit(rows, collective), with ldl.rows.Rows"
+    advice = "change it to fit(rows, collective), with ldl.methods.rows.Rows"
     warnings.warn(f"{problem}, as in ldl 0.2.0; {advice}", DeprecationWarning, stacklevel=stacklevel)

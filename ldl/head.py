@@ -18,8 +18,8 @@ A head is a subclass of :class:`Head`. Its class name is its name on the command
 
 The state of a head is in its parameters and buffers, so ``state_dict`` is the whole head. There are three kinds:
 :class:`Head` learns by gradient, :class:`AlternatingHead` alternates gradient and closed-form steps, and
-:class:`FittedHead` is fitted once on :class:`ldl.methods.rows.Rows` of extracted features, or, as an :class:`ImageHead`, on
-whole images. Use ``ldl.testing.check_head`` to check a head against this contract.
+:class:`FittedHead` is fitted once on :class:`ldl.methods.rows.Rows` of extracted features, or, as an
+:class:`ImageHead`, on whole images. Use ``ldl.testing.check_head`` to check a head against this contract.
 """
 
 from __future__ import annotations

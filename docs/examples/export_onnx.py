@@ -121,6 +121,6 @@ plt.show()
 # %% [markdown]
 # ## Where to go next
 #
-# [Export a model](../guides/export.md) lists inputs, outputs and other formats.
+# [Export a model](../guides/export.md) lists inputs and outputs.
 # [Exported models](../results/export.md) has the speed. [A page for a trained
 # model](../guides/demo.md) serves a model in the browser.

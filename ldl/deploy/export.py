@@ -1,4 +1,4 @@
-"""Export a trained task as one file that runs without ldl, and compare the file with the task."""
+"""Export a trained task as an ONNX file that runs without ldl, and compare the file with the task."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ldl.checkpoint import MENDED_OUT, replacing
 from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.deploy.export_columns import draw_columns
-from ldl.deploy.export_formats import FORMATS, Run, quietly
 from ldl.deploy.export_graph import LEVELS, Deployed
 from ldl.deploy.export_metadata import metadata
-from ldl.errors import LDLError, did_you_mean
+from ldl.deploy.export_onnx import Run, load_onnx, quietly, write_onnx
+from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.inference import Predictions
 from ldl.inference.inputs import WHOLE
@@ -52,7 +52,7 @@ class Exported(NamedTuple):
     Attributes:
         file: Path of the file.
         size: Bytes of the file.
-        parity: Differences from the task; None if no runtime for the file is installed.
+        parity: Differences from the task; None if onnxruntime is not installed.
     """
 
     file: Path
@@ -61,23 +61,22 @@ class Exported(NamedTuple):
 
 
 def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force: bool = False) -> Exported:
-    """Write a trained model as one file that runs without ldl; see :class:`Deployed` for inputs and outputs.
+    """Write a trained model as an ONNX file that runs without ldl; see :class:`Deployed` for inputs and outputs.
 
     Before it is kept, the file is run with three batch sizes and compared with the task.
 
     Args:
         source: A trained task, or the path of a checkpoint.
         file: Path of the new file.
-        to: ``onnx`` for any ONNX runtime; ``torchscript`` or ``exported`` for torch without ldl (``torch.jit.load``,
-            ``torch.export.load``).
+        to: Format of the file, ``onnx``.
         force: Whether to replace an existing file.
 
     Raises:
-        LDLError: The format is unknown, the file exists, the task cannot be exported, a package is not installed, or
+        LDLError: The format is not ONNX, the file exists, the task cannot be exported, a package is not installed, or
             the predictions of the file differ from the task.
     """
-    if to not in FORMATS:
-        raise LDLError(f"format {to!r} is none of {', '.join(FORMATS)}{did_you_mean(to, FORMATS)}")
+    if to != "onnx":
+        raise LDLError(f"format {to!r} is not onnx, the only format of exported models")
     file = Path(file)
     if not isinstance(source, Task) and file.exists() and file.samefile(source):
         raise LDLError(f"{file} is the checkpoint that is read; give another --out")
@@ -89,15 +88,15 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
         try:
             model = Deployed(task.cpu()).eval()
             example = torch.from_numpy(draw(task, 7, np.random.default_rng(1)))
-            data = _written(model, example, metadata(task, model, None if isinstance(source, Task) else source), to)
-            parity = _measured(task, data, to)
+            data = _written(model, example, metadata(task, model, None if isinstance(source, Task) else source))
+            parity = _measured(task, data)
         finally:
             task.to(device)
     # With trees and neighbours, rounding of a feature may change a prediction a lot.
     jumps = any(isinstance(part, FittedHead) for part in task.modules())
     if parity is not None and parity.apart > (SHARE_APART * parity.rows if jumps else 0):
         raise LDLError(
-            f"the {to} file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ "
+            f"the ONNX file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ "
             f"from torch by more than {CLOSE:g}; please report it with the checkpoint's options"
         )
     with replacing(file, MENDED_OUT) as opened:
@@ -105,40 +104,39 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
     return Exported(file, len(data), parity)
 
 
-def _written(model: Deployed, example: torch.Tensor, facts: dict[str, str], to: str) -> bytes:
+def _written(model: Deployed, example: torch.Tensor, facts: dict[str, str]) -> bytes:
     try:
-        return FORMATS[to].write(model, example, facts)
+        return write_onnx(model, example, facts)
     except LDLError:
         raise
-    except Exception as error:  # those of torch's several recorders have no common base
+    except Exception as error:  # those of torch's recorder have no common base
         reason = " ".join((str(error).strip() or type(error).__name__).split())[:200]
         raise LDLError(
-            f"{type(model.head).__name__} on {type(model.backbone).__name__} cannot be recorded as {to}: {reason}"
+            f"{type(model.head).__name__} on {type(model.backbone).__name__} cannot be recorded as ONNX: {reason}"
         ) from error
 
 
-def _measured(task: Task, data: bytes, to: str) -> Parity | None:
+def _measured(task: Task, data: bytes) -> Parity | None:
     try:
-        run = FORMATS[to].load(data)
+        run = load_onnx(data)
     except LDLError:  # onnxruntime is not installed
         return None
-    return measure(task, run, columns=to == "onnx")
+    return measure(task, run)
 
 
-def measure(task: Task, run: Run, columns: bool = False) -> Parity:
+def measure(task: Task, run: Run) -> Parity:
     """Compare an exported model with its task on fixed random inputs, in three batch sizes.
 
     Args:
         task: The task.
-        run: Runs the model.
-        columns: Whether the model takes ``export_columns.Columns`` if the task encodes them.
+        run: Runs the model, on ``export_columns.Columns`` if the task encodes them.
     """
     rng, state = np.random.default_rng(0), (task.preprocessing or {}).get("encoding")
     differences = []
     for rows in BATCHES:
         inputs: Any = draw(task, rows, rng)
         given = inputs
-        if columns and state is not None:
+        if state is not None:
             given, inputs = draw_columns(Encoding.from_state(state), inputs, rng)
         differences.append(_differences(task, inputs, run(given)))
     return _parity(np.concatenate(differences))

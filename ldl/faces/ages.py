@@ -193,7 +193,7 @@ class FaceFolder(FaceAges):
     two for test; of three folders one each).
 
     Args:
-        detector: Face detector: ``mtcnn``, or an ONNX file with the outputs of YuNet or UltraFace.
+        detector: Face detector, ``mtcnn``.
         group_key: Column of the persons; None takes the only usual one, such as ``person`` or ``subject``.
         split_column: Column of the sets of a published split: ``train``, ``val`` and ``test``, or usual synonyms; None
             takes the only usual one, such as ``part`` or ``split``.

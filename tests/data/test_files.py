@@ -20,7 +20,6 @@ from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
 from ldl.faces import FaceFolder
 from ldl.faces.ages import read_points
-from ldl.faces.detectors import find_detector
 from ldl.faces.lists import read_boxes
 from ldl.faces.morph_lists import read_list
 from ldl.faces.pointing04 import read_pose_box
@@ -61,7 +60,6 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "weights": ("a.pth", weights_of),
     "backbone of a checkpoint": ("a.ckpt", weights_of),
     "weights found": ("test_resnet.safetensors", found_weights_of),
-    "detector": ("a.onnx", find_detector),
     "digits": ("mnist.npz", lambda path: read_mnist(path.parent)),
 }
 

@@ -66,11 +66,6 @@ def test_any_columns(columns: list[str], tmp_path: Path) -> None:
     assert Encoding.fit(typed(X[columns], "X"), True).names
 
 
-def test_torch_takes_encoded_features(tmp_path: Path) -> None:
-    done = export(LDLRegressor(MaxEnt(l2=1.0)).fit(X, Y).predictor_.task, tmp_path / "model.pt", to="torchscript")
-    assert done.parity is not None and done.parity.apart == 0
-
-
 @pytest.mark.slow
 def test_the_example_reads_text(tmp_path: Path) -> None:
     fitted = LDLRegressor(MaxEnt(l2=1.0)).fit(X.drop(columns="day"), Y)

@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 import pytest
 import pytorch_lightning as pl
-import torch
 from places import ROOT
 from small_tasks import AGES, WIDTH, rows, small_task
 from torch import Tensor
@@ -27,6 +26,7 @@ from ldl.heads import MaxEnt, Softmax
 from ldl.inference import Predictor
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
+from ldl.methods.torch_utils import traced
 from ldl.task import Task
 
 NAMES = [f"feature {number}" for number in range(WIDTH)]
@@ -100,42 +100,54 @@ def test_the_file_says_what_it_is(model: Path) -> None:
     assert loaded.producer_name == "ldl" and loaded.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
+@pytest.mark.slow
 def test_nothing_is_replaced_unless_told_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    checkpoint, out = str(run / "checkpoints" / "last.ckpt"), str(run / "model.pt")
-    command(["export", checkpoint, "--to", "torchscript", "--out", out])
+    checkpoint, out = str(run / "checkpoints" / "last.ckpt"), str(run / "another.onnx")
+    command(["export", checkpoint, "--to", "onnx", "--out", out])
     line = capsys.readouterr().out
-    assert line.startswith(f"wrote {out}, 0.0") and "on 72 of 72 random rows" in line and line.count("\n") == 1
+    assert line.startswith(f"wrote {out}, 0.1") and "on 72 of 72 random rows" in line and line.count("\n") == 1
     with pytest.raises(SystemExit):
-        command(["export", checkpoint, "--to", "torchscript", "--out", out])
+        command(["export", checkpoint, "--to", "onnx", "--out", out])
     assert "is there already; give --force" in capsys.readouterr().err
-    command(["export", checkpoint, "--to", "torchscript", "--out", out, "--force"])
-    facts = {"ldl.json": ""}
-    torch.jit.load(out, _extra_files=facts)
-    assert json.loads(facts["ldl.json"])["head"] == "MaxEnt"
+    command(["export", checkpoint, "--out", out, "--force"])
+    said = {entry.key: entry.value for entry in onnx.load(out).metadata_props}
+    assert said["head"] == "MaxEnt"
 
 
 def test_what_cannot_be_is_refused(run: Path, tmp_path: Path) -> None:
     checkpoint = run / "checkpoints" / "last.ckpt"
-    with pytest.raises(LDLError, match="format 'onx' is none of onnx, torchscript, exported; did you mean 'onnx'"):
-        export(checkpoint, tmp_path / "model.onnx", "onx")
+    with pytest.raises(LDLError, match="^format 'torchscript' is not onnx, the only format of exported models$"):
+        export(checkpoint, tmp_path / "model.pt", "torchscript")
     with pytest.raises(LDLError, match="only a trained task can be exported"):
         export(Task(Softmax()), tmp_path / "model.onnx")
 
 
-class Drifting(Softmax):
-    """Asks a tensor for a number, which a graph keeps as it was."""
+class Untraceable(Softmax):
+    """Branches on a number of the features, which no graph holds."""
 
     def forward(self, features: Tensor) -> Tensor:
-        return super().forward(features * (1 + float(features.sum() > 0)))
+        return super().forward(features * 2 if features.sum() > 0 else features)
 
 
+class Drifting(Softmax):
+    """Computes something else in a graph."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return super().forward(features * 2 if traced() else features)
+
+
+@pytest.mark.slow
 def test_a_file_that_says_something_else_is_not_kept(tmp_path: Path) -> None:
     task = small_task(Drifting(), AGES)
-    with pytest.raises(LDLError, match="the torchscript file of Drifting is not kept: .* rows differ from torch"):
-        export(task, tmp_path / "model.pt", "torchscript")
+    with pytest.raises(LDLError, match="the ONNX file of Drifting is not kept: .* rows differ from torch"):
+        export(task, tmp_path / "model.onnx")
     assert isinstance(task.head, Head) and not list(tmp_path.iterdir())
-    with pytest.raises(LDLError, match="Drifting on Identity cannot be recorded as exported"):
-        export(task, tmp_path / "model.pt2", "exported")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_recorded_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="^Untraceable on Identity cannot be recorded as ONNX: [^\\n]+$"):
+        export(small_task(Untraceable(), AGES), tmp_path / "model.onnx")
 
 
 def test_licences_of_a_model_without_networks_import_no_timm(monkeypatch: pytest.MonkeyPatch) -> None:

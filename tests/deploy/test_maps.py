@@ -12,7 +12,7 @@ import torch
 from small_tasks import NO_YES
 
 from ldl.deploy.export import export, predict
-from ldl.deploy.export_formats import load_onnx
+from ldl.deploy.export_onnx import load_onnx
 from ldl.edges import pixel_features
 from ldl.edges.pixel_features import PixelFeatures
 from ldl.heads import LDLF

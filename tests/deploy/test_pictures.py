@@ -20,6 +20,7 @@ from ldl.heads import MaxEnt, Softmax
 from ldl.task import Task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "known",
     [
@@ -35,15 +36,16 @@ def test_pixels_are_normalised_inside(known: dict[str, Any], tmp_path: Path) -> 
     task.preprocessing = known
     model = Deployed(task)
     assert model.input_shape == (24, 32, 3) and model.input_dtype == torch.uint8
-    done = export(task, tmp_path / "model.pt", "torchscript")
+    done = export(task, tmp_path / "model.onnx")
     assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
 
 
+@pytest.mark.slow
 def test_every_instance_of_a_bag(tmp_path: Path) -> None:
     torch.manual_seed(0)
     task = Task(Bagged(), EachInstance(Timm("test_resnet"))).eval()
     task.build(NO_YES, (2, 3, 24, 24))
-    done = export(task, tmp_path / "model.pt", "torchscript")
+    done = export(task, tmp_path / "model.onnx")
     assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
 
 

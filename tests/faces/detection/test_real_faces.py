@@ -99,11 +99,9 @@ def test_pictures_of_any_size_may_have_no_face(shape: tuple[int, int]) -> None:
     assert find_detector("mtcnn")(np.full((*shape, 3), 128, np.uint8)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("retina", "no detector 'retina'; give mtcnn"), ("a.onnx", "no detector at a")]
-)
-def test_unknown_detectors_are_refused(name: str, message: str) -> None:
-    with pytest.raises(LDLError, match=message):
+@pytest.mark.parametrize("name", ["retina", "yunet.onnx"])
+def test_unknown_detectors_are_refused(name: str) -> None:
+    with pytest.raises(LDLError, match=f"^no detector '{name}'; give mtcnn, or in Python a detector of your own$"):
         find_detector(name)
 
 

@@ -1,14 +1,13 @@
-"""The formats of exported models: how to write them, and how to run them."""
+"""Write a deployed task as an ONNX file, and run such a file."""
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,18 +20,8 @@ from ldl.errors import LDLError
 Run = Callable[[Any], list[np.ndarray]]
 """Inputs of a batch, an array or ``export_columns.Columns``, to the outputs of a :class:`Deployed`."""
 
-NOTES = "ldl.json"
-"""File with the metadata inside torch's formats."""
 INSTANCES, SIZES = ["batch", "instances"], ["batch", "height", "width"]
 """Names of the dynamic dimensions of bags, and of images of any size."""
-
-
-class Format(NamedTuple):
-    """How to write a model to bytes, with metadata, how to run these bytes, and the usual file suffix."""
-
-    write: Callable[[Deployed, Tensor, dict[str, str]], bytes]
-    load: Callable[[bytes], Run]
-    suffix: str
 
 
 def write_onnx(model: Deployed, example: Tensor, metadata: dict[str, str]) -> bytes:
@@ -62,30 +51,6 @@ def load_onnx(data: bytes, threads: int = 0) -> Run:
     return lambda inputs: session.run(None, inputs if isinstance(inputs, dict) else {"input": inputs})
 
 
-def write_torchscript(model: Deployed, example: Tensor, metadata: dict[str, str]) -> bytes:
-    """Return a TorchScript archive, by ``torch.jit.trace``."""
-    traced = torch.jit.trace(model, (example,), check_trace=False)
-    file = io.BytesIO()
-    torch.jit.save(traced, file, _extra_files={NOTES: json.dumps(metadata)})
-    return file.getvalue()
-
-
-def write_exported(model: Deployed, example: Tensor, metadata: dict[str, str]) -> bytes:
-    """Return an archive of ``torch.export``."""
-    sizes = dict.fromkeys(_sizes(model), torch.export.Dim.DYNAMIC)
-    program = torch.export.export(model, (example,), dynamic_shapes=(sizes,))
-    file = io.BytesIO()
-    torch.export.save(program, file, extra_files={NOTES: json.dumps(metadata)})
-    return file.getvalue()
-
-
-FORMATS = {
-    "onnx": Format(write_onnx, load_onnx, ".onnx"),
-    "torchscript": Format(write_torchscript, lambda data: _by_torch(torch.jit.load(io.BytesIO(data))), ".pt"),
-    "exported": Format(write_exported, lambda data: _by_torch(torch.export.load(io.BytesIO(data)).module()), ".pt2"),
-}
-
-
 @contextmanager
 def quietly() -> Iterator[None]:
     """Silence torch's warnings about deprecations and missing operators."""
@@ -97,14 +62,6 @@ def quietly() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
-
-
-def _by_torch(model: Any) -> Run:
-    def run(inputs: np.ndarray) -> list[np.ndarray]:
-        with torch.no_grad():
-            return [found.numpy() for found in model(torch.from_numpy(inputs))]
-
-    return run
 
 
 def _sizes(model: Deployed) -> dict[int, Any]:

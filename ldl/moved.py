@@ -50,7 +50,7 @@ MODULES = {
     "ldl.engine.output": "ldl.run.output",
     "ldl.engine.parser": "ldl.command.parser",
     "ldl.engine.processes": "ldl.run.processes",
-    "ldl.engine.ranges": "ldl.command.ranges",
+    "ldl.engine.ranges": "ldl.run.run_options",
     "ldl.engine.record": "ldl.run.record",
     "ldl.engine.results": "ldl.run.results",
     "ldl.engine.resume": "ldl.run.resume",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import pytorch_lightning as pl
@@ -70,6 +70,8 @@ class Task(Optimised):
         >>> task = Task(Softmax(), optimizer=lambda groups: torch.optim.AdamW(groups, lr=1e-3))
         >>> pl.Trainer(max_epochs=10).fit(task, datamodule=RotatedDigits())
     """
+
+    option_roles: ClassVar[dict[str, str]] = {"optimizer": "start", "lr_scheduler": "start", "start": "start"}
 
     def __init__(
         self,

@@ -203,10 +203,10 @@ class Bags(ScaledRows):
     val_fraction: float = 0.0
     download = False
     protocol: BagProtocol | None = option(default=None, role="fold")  # type: ignore[assignment]  # a name after load
-    group_key: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
-    feature_columns: Sequence[str] | str = ()
-    drop: Sequence[str] | str = ()
+    group_key: str | None = option(default=None, role="group")
+    split_column: str | None = option(default=None, role="group")
+    feature_columns: Sequence[str] | str = option(default=(), role="feature")
+    drop: Sequence[str] | str = option(default=(), role="feature")
     unserved = (*ScaledRows.unserved, "table")
 
     _needed = True

@@ -144,14 +144,14 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     """
 
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
-    num_workers: int = option(default=0, least=0, most=256, role="place")
-    prefetch: int = option(default=2, least=1, most=1024, role="place")
+    num_workers: int = option(default=0, least=0, most=256, role="speed")
+    prefetch: int = option(default=2, least=1, most=1024, role="speed")
     root: str | None = option(default=None, role="path")
     folds: int = option(default=10, least=2, most=10_000, role="fold")
     fold: int = option(default=0, least=0, role="fold")
     fold_seed: int = option(default=0, least=0, most=2**32 - 1, role="fold")
     val_fraction: float = option(default=0.1, least=0, below=1, role="validation")
-    balance: float = option(default=0.0, least=0, most=1)
+    balance: float = option(default=0.0, least=0, most=1, role="training")
 
     labels: LabelSpace = buffer()
     columns: dict[str, Any] = buffer()

@@ -210,9 +210,9 @@ class FaceFolder(FaceAges):
     age_range = (0, 100)
     unused = ("boxes",)
 
-    detector: str | None = option(default=None, role="fold")
-    group_key: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
+    detector: str | None = option(default=None, role="fold", is_path=True)
+    group_key: str | None = option(default=None, role="group")
+    split_column: str | None = option(default=None, role="group")
 
     def __post_init__(self) -> None:
         if self.protocol is not None:  # else the list decides

@@ -186,8 +186,8 @@ class ListedImages(Images):
     crop_size: int | None = option(default=128, least=8, most=4096, what="in pixels", null="the size of the images")
     channels: Literal[1, 3] = 3
     path_column: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
-    group_key: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="group")
+    group_key: str | None = option(default=None, role="group")
 
     _needed = True
 

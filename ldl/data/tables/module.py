@@ -62,7 +62,7 @@ class ScaledRows(LDLDataModule):
     path: str = option(kw_only=True, role="path")
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
-    missing: Literal["fill", "keep", "refuse"] = "fill"
+    missing: Literal["fill", "keep", "refuse"] = option(default="fill", role="feature")
     download: bool = option(default=False, role="place")
 
     features: np.ndarray | RowFile = buffer()
@@ -256,13 +256,13 @@ class GroupedRows(ScaledRows):
     groups_needed = True
     sets = None  # type: np.ndarray | None
 
-    group_key: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
-    in_memory: float = option(default=256.0, least=0, role="place")
-    cache_dir: str | None = option(default=None, role="place")
-    feature_columns: Sequence[str] | str = ()
-    drop: Sequence[str] | str = ()
-    category_columns: Sequence[str] | str = ()
+    group_key: str | None = option(default=None, role="group")
+    split_column: str | None = option(default=None, role="group")
+    in_memory: float = option(default=256.0, least=0, role="speed")
+    cache_dir: str | None = option(default=None, role="place", is_path=True)
+    feature_columns: Sequence[str] | str = option(default=(), role="feature")
+    drop: Sequence[str] | str = option(default=(), role="feature")
+    category_columns: Sequence[str] | str = option(default=(), role="feature")
     protocol = None  # type: Any  # a name after load
     group_names = None  # type: list[str] | None
     _trained_categories = []  # type: list[str]

@@ -1,7 +1,7 @@
 """Run the examples of ``docs/examples`` while the site is built: each becomes a page and a notebook.
 
 mkdocs loads this file as a hook. An example is a script in percent format (``# %% [markdown]``). It runs in an empty
-folder that holds the CSV files of ``docs/examples``. An example that raises, or that does not fulfil its claim, ends the
+folder that holds the CSV files of ``docs/examples``. An example that raises, or whose claim is false, ends the
 build. A page shows the standard output and the images, without standard error. ``mkdocs serve`` runs an example again
 only after its file has changed.
 """

@@ -291,7 +291,7 @@ class ListedImages(Images):
         named = {"images": listing.column, "split": listing.split if published else None, "group": listing.group}
         columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
         unused = "" if published or not listing.split else f"; protocol {self.protocol} does not use {listing.split!r}"
-        self.tell_taken(", ".join([*columns, content]) + unused)
+        self.report_columns(", ".join([*columns, content]) + unused)
 
     @property
     def preprocessing(self) -> dict[str, Any]:

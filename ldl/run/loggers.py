@@ -285,7 +285,7 @@ class FaultTolerant:
         return cast("Logger", cls(logger))
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # type: ignore[misc]
         return type(self._logger)
 
     def __getattr__(self, name: str) -> Any:

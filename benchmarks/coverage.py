@@ -36,9 +36,9 @@ from benchmarks.common.script import launch, make_parser, show, write_block
 from ldl.backbones.frozen import cache_features
 from ldl.backbones.timm import Timm
 from ldl.collective import Collective
-from ldl.data import FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL
+from ldl.data import LDLDataModule, RotatedDigits, TabularLDL
 from ldl.data.tables.scaling import Scaling
-from ldl.faces import FGNET, UTKFace
+from ldl.faces import FGNET, FGNETAAM, UTKFace
 from ldl.head import FittedHead
 from ldl.heads import MaxEnt, Scaled, StructRF
 from ldl.jobs.jobs import Row, Store

@@ -1,8 +1,9 @@
 """Run the examples of ``docs/examples`` while the site is built: each becomes a page and a notebook.
 
 mkdocs loads this file as a hook. An example is a script in percent format (``# %% [markdown]``). It runs in an empty
-folder that holds the CSV files of ``docs/examples``. An example that raises ends the build. A page shows the standard
-output and the images, without standard error. ``mkdocs serve`` runs an example again only after its file has changed.
+folder that holds the CSV files of ``docs/examples``. An example that raises, or whose claim is false, ends the
+build. A page shows the standard output and the images, without standard error. ``mkdocs serve`` runs an example again
+only after its file has changed.
 """
 
 import functools
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 
 import jupytext
+import nbformat
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from nbclient import NotebookClient
@@ -22,6 +24,17 @@ from traitlets.config import Config
 
 LONGEST = 180
 """Longest time of a cell in seconds."""
+CLAIMS = {
+    "table": 'boosted["mean"]["kl"] < 0.8 * baseline["mean"]["kl"]',
+    "votes": "2 < found.worth < 9 and low < found.worth < high",
+    "faces": 'forest["mean"]["mae"] < 0.3 * baseline["mean"]["mae"]',
+    "edges": "model_nll < 0.6 * baseline_nll",
+    "bags": "accuracy > 0.75 and found > 0.9",
+    "own_head": 'kl["Normal"] < kl["Softmax"] + 0.02',
+    "sklearn_pipeline": "r2 > 0.3 and 0.83 < covered[-1] < 0.97",
+    "export_onnx": 'difference < 1e-5 and "torch or ldl loaded: False" in served.stdout',
+}
+"""Conditions on the variables of an example at its end."""
 BUTTON = "[{text}]({name}){{ .md-button download }}"
 log = logging.getLogger("mkdocs.hooks.gallery")
 
@@ -38,15 +51,17 @@ def run(path: Path, text: str) -> dict[str, str | bytes]:
         The content of its page, notebook, images and thumbnail by their names.
 
     Raises:
-        nbclient.exceptions.CellExecutionError: A cell raises.
+        nbclient.exceptions.CellExecutionError: A cell raises, or the claim is false.
     """
     start = time.perf_counter()
     notebook = jupytext.reads(text, fmt="py:percent")
+    notebook.cells.append(nbformat.v4.new_code_cell(f"assert {CLAIMS[path.stem]}"))
     with tempfile.TemporaryDirectory() as folder:
         for table in path.parent.glob("*.csv"):
             shutil.copy(table, folder)
         client = NotebookClient(notebook, timeout=LONGEST, resources={"metadata": {"path": folder}})
         client.execute(env=os.environ | {"LDL_CACHE": "cache"})
+    notebook.cells.pop()  # the claim
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]

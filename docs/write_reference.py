@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import pkgutil
 import re
 import sys
 from collections.abc import Iterable
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common.script import write_block
 from ldl.command import help as pages
-from ldl.command.console import SUBCOMMANDS
+from ldl.command.console import find_subcommand
 from ldl.command.parser import RUN_OPTIONS
 from ldl.reports.files import markdown
 
@@ -35,13 +34,13 @@ class Parsed(Exception):
 
 def subcommands() -> str:
     """Return a table of the subcommands."""
-    rows = [[f"[`{name}`](#ldl-{name})", line] for name, (_, line) in SUBCOMMANDS.items()]
+    rows = [[f"[`{name}`](#ldl-{name})", line] for name, line in pages.summaries().items()]
     return markdown(["subcommand", "effect"], rows)
 
 
 def arguments() -> str:
     """Return a section for each subcommand: its arguments with their defaults."""
-    return "\n\n".join(_section(name) for name in SUBCOMMANDS)
+    return "\n\n".join(_section(name) for name in pages.summaries())
 
 
 def _section(name: str) -> str:
@@ -61,7 +60,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
     argparse.ArgumentParser.parse_args = stop  # type: ignore[method-assign, assignment]
     try:
-        pkgutil.resolve_name(SUBCOMMANDS[name][0])([])
+        find_subcommand(name)([])
     except Parsed as parsed:
         return parsed.args[0]
     finally:

@@ -24,7 +24,6 @@ MODULES = {
     "ldl.cli.help": "ldl.command.help",
     "ldl.cli.options": "ldl.command.options",
     "ldl.cli.scaffold": "ldl.command.scaffold",
-    "ldl.cli.subcommands": "ldl.command.subcommands",
     "ldl.cli.training": "ldl.command.training",
     "ldl.data.bags": "ldl.bags.bags",
     "ldl.data.edges.bsds500": "ldl.edges.bsds500",
@@ -84,7 +83,6 @@ MODULES = {
     "ldl.methods.boosting.boost": "ldl.bags.boost",
     "ldl.methods.boosting.likelihood": "ldl.bags.likelihood",
     "ldl.methods.boosting.pooling": "ldl.bags.pooling",
-    "ldl.reports.card": "ldl.deploy.card",
     "ldl.reports.edges": "ldl.edges.report",
 }
 """Current modules, by their paths in version 0.2.0."""
@@ -100,6 +98,7 @@ NAMES = {
     "ldl.data.BSDS500": "ldl.edges.bsds500.BSDS500",
     "ldl.data.Bags": "ldl.bags.bags.Bags",
     "ldl.data.FGNET": "ldl.faces.ages.FGNET",
+    "ldl.data.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.FaceFolder": "ldl.faces.ages.FaceFolder",
     "ldl.data.Morph": "ldl.faces.morph.Morph",
     "ldl.data.Pointing04": "ldl.faces.pointing04.Pointing04",
@@ -113,11 +112,13 @@ NAMES = {
     "ldl.data.faces.morph.morph.Morph": "ldl.faces.morph.Morph",
     "ldl.data.faces.pointing04.pointing04.Pointing04": "ldl.faces.pointing04.Pointing04",
     "ldl.data.faces.utkface.UTKFace": "ldl.faces.ages.UTKFace",
-    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
+    "ldl.data.fgnet_aam.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.mnist.MixedDigits": "ldl.data.synthetic.MixedDigits",
     "ldl.data.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
+    "ldl.data.picture_folder.shows_faces": "ldl.faces.locator.shows_faces",
     "ldl.data.rotated_digits.RotatedDigits": "ldl.data.synthetic.RotatedDigits",
-    "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
+    "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
+    "ldl.data.tables.tabular_values.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
     "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
     "ldl.data.trials.clutter.PosedFaces": "ldl.data.synthetic.PosedFaces",
@@ -142,6 +143,9 @@ NAMES = {
 }
 """Current paths of classes and functions, by their paths in older checkpoints and configurations."""
 
+OPTIONS = {"model.crisp": "data.crisp"}
+"""Current names of options, by their names in older command lines and configurations."""
+
 PACKAGES = ("cli", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
 """Packages of ldl that went."""
 
@@ -152,6 +156,13 @@ def current_path(path: str) -> str:
         return NAMES[path]
     module, _, name = path.rpartition(".")
     return f"{MODULES.get(module, module)}.{name}" if module else path
+
+
+def current_option(word: str) -> str:
+    """Return a word of a command line with the current name of an option, which may have moved."""
+    name, equals, value = word.partition("=")
+    current = OPTIONS.get(name.removeprefix("--")) if name.startswith("--") else None
+    return f"--{current}{equals}{value}" if current else word
 
 
 def old_names(package: str) -> Callable[[str], Any]:

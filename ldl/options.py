@@ -244,7 +244,9 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
     __init__.__annotations__ = {name: found[name].annotation for name in order} | {"return": None}
     # jsonargparse resolves string types in this module.
     module = next((known.module for known in found.values() if isinstance(known.annotation, str)), cls.__module__)
-    __init__.__module__, __init__.__qualname__ = module, f"{cls.__qualname__}.__init__"
+    # It looks for the class of a qualified name in the packages above, where it would find an old name of the class.
+    name = f"{cls.__qualname__}.__init__" if module == cls.__module__ else "__init__"
+    __init__.__module__, __init__.__qualname__ = module, name
     __init__.__doc__ = "Store the options."
     return __init__
 

@@ -1,4 +1,4 @@
-"""Discovery of heads, backbones and data modules outside the package."""
+"""Discovery of what domains and plugins add: modules of a folder, and entry points of packages, also of ldl itself."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
+import tomllib
 import warnings
 from functools import cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from ldl.errors import LDLError
 
 GROUP = "ldl.plugins"
 """Group of entry points by which a package names the modules with its heads."""
@@ -55,12 +60,14 @@ def discover(folder: Path | None = None) -> list[str]:
     Returns:
         Names of the modules that this call has imported.
     """
-    found = [name for place in ([folder] if folder else usual_folders()) for name in _import_folder(place)]
-    return found + _import_entry_points()
+    modules = [name for place in ([folder] if folder else usual_folders()) for name in _import_folder(place)]
+    missing = [point.module for point in registered(GROUP).values() if point.module not in sys.modules]
+    load_registered(GROUP)
+    return modules + [name for name in missing if name in sys.modules]
 
 
 def _import_folder(folder: Path) -> list[str]:
-    found = []
+    names = []
     if folder not in plugin_folders:
         plugin_folders.append(folder)
     for path in sorted(filter(Path.is_file, folder.glob("*.py"))):
@@ -70,10 +77,10 @@ def _import_folder(folder: Path) -> list[str]:
         if not path.stem.isidentifier():
             _report(str(path), f"{path.stem!r} is no name that Python can import; rename it")
         elif name not in sys.modules:
-            found += [name] if _import_file(name, path) else []
+            names += [name] if _import_file(name, path) else []
         elif (other := sys.modules[name].__file__) and Path(other).resolve() != path.resolve():
             _report(str(path), f"{other} has its name; rename one of them")
-    return found
+    return names
 
 
 def _import_file(name: str, path: Path) -> bool:
@@ -93,19 +100,53 @@ def _import_file(name: str, path: Path) -> bool:
     return True
 
 
+def registered(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by name, in the order of the names; nothing is imported.
+
+    Raises:
+        LDLError: The installation of this checkout lacks entry points.
+    """
+    _check_installation()
+    points = importlib.metadata.entry_points(group=group)
+    return {point.name: point for point in sorted(points, key=lambda point: point.name)}
+
+
 @cache
-def _import_entry_points() -> list[str]:
-    found = []
-    for entry in importlib.metadata.entry_points(group=GROUP):
+def load_registered(group: str) -> dict[str, Any]:
+    """Import the entry points of a group and return the objects by name. One that fails is left out with a warning.
+
+    Raises:
+        LDLError: The installation of this checkout lacks entry points.
+    """
+    loaded = {}
+    for name, point in registered(group).items():
         try:
-            entry.load()
-            found.append(entry.value)
+            loaded[name] = point.load()
         except (Exception, SystemExit) as error:
-            _report(f"{entry.name} ({entry.value})", f"{type(error).__name__}: {error}")
-    return found
+            _report(f"{name} ({point.value})", f"{type(error).__name__}: {error}")
+    return loaded
+
+
+@cache
+def _check_installation() -> None:
+    """Raise LDLError if a checkout has entry points that its installation lacks, as after ``git pull``."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / "train.py").is_file() or not (root / "pyproject.toml").is_file():
+        return
+    groups = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
+    written = {(group, name, value) for group, points in groups.items() for name, value in points.items()}
+    try:
+        points = importlib.metadata.distribution("ldl").entry_points
+    except importlib.metadata.PackageNotFoundError:
+        points = importlib.metadata.EntryPoints()
+    if lacking := sorted(written - {(point.group, point.name, point.value) for point in points}):
+        raise LDLError(
+            f"the installed ldl is older than the checkout {root}: it lacks the entry point {lacking[0][1]} of "
+            f"{lacking[0][0]}; run pip install -e {root}"
+        )
 
 
 @cache  # one report per plugin
-def _report(what: str, reason: str) -> None:
-    left_out[what] = " ".join(reason.split())
-    warnings.warn(f"plugin {what} left out: {left_out[what]}", stacklevel=3)
+def _report(plugin: str, reason: str) -> None:
+    left_out[plugin] = " ".join(reason.split())
+    warnings.warn(f"plugin {plugin} left out: {left_out[plugin]}", stacklevel=3)

@@ -18,7 +18,7 @@ from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import Calibrate, CheckFinite, Compile, Compiled, Resume, Units, drivers, log_epoch
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, load_model, read_checkpoint
 from ldl.collective import current_collective
-from ldl.edges.tracing import trace
+from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head, ImageHead, check_memory, memory_rows, wanted_of
 from ldl.labels import Decoder, LabelSpace
@@ -64,7 +64,6 @@ class Task(Optimised):
         compile: Compile the training step of the ``head`` or of ``all`` with torch, or of ``none``.
         start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. The data's
             nominal labels are put into its order.
-        crisp: Pixels beside the model's own ridges on maps that learn the first label; 0 trains on the votes.
 
     Example:
         >>> task = Task(Softmax(), optimizer=lambda groups: torch.optim.AdamW(groups, lr=1e-3))
@@ -85,15 +84,14 @@ class Task(Optimised):
         calibrate: bool = False,
         conformal: Units = "groups",
         compile: Compiled = "none",
-        crisp: float = 0.0,
         start: str | None = None,
     ) -> None:
         super().__init__()
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         check_made(head, backbone)
-        check_settings(head, backbone.gives_maps, mixup, crisp, decoder)
+        check_settings(head, mixup, decoder)
         self.head, self.backbone, self.compiled = head, backbone, Compile(compile, head, backbone)
-        self.optimizer, self.mixup, self.crisp, self.start = optimizer, mixup, crisp, start
+        self.optimizer, self.mixup, self.start = optimizer, mixup, start
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
@@ -196,7 +194,8 @@ class Task(Optimised):
         weight = batch["weight"] if batch["weighted"] else None
         with normalised_alone(self, len(batch["index"])):
             features, target = self.features(batch), batch["target"]
-            target = trace(self.head, features, target, self.crisp) if self.crisp else target
+            if isinstance(data := getattr(self._trainer, "datamodule", None), LDLDataModule):
+                target = data.learned_target(self.head, features, target)
             features, target = learned_pixels(features, target, batch)
             extra = wanted_of(self.head, {"value": batch.get("value"), "weight": weight})
             if not self.kept_contract:

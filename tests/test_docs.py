@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-import pkgutil
 import re
 import shlex
 import shutil
@@ -24,14 +23,15 @@ from benchmarks import summary
 from benchmarks.tables import tabular
 from ldl import __version__
 from ldl.command import main, training
-from ldl.command.console import SUBCOMMANDS
+from ldl.command.console import GROUP as COMMANDS
+from ldl.command.console import find_subcommand
 from ldl.command.help import help_page
 from ldl.data import RotatedDigits
-from ldl.edges.report import CRISP, EDGE_METRICS
+from ldl.edges.metrics import CRISP, EDGE_METRICS
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
-from ldl.plugins import GROUP, discover
+from ldl.plugins import GROUP, discover, registered
 from ldl.search.candidates import read_comparison
 from ldl.search.selection import Selection
 from ldl.search.space import read_tuning
@@ -180,12 +180,12 @@ def test_verb_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ArgumentParser, "parse_args", stop)
     with pytest.raises(Parsed):
-        pkgutil.resolve_name(SUBCOMMANDS[verb][0])(arguments)
+        find_subcommand(verb)(arguments)
 
 
 @pytest.mark.parametrize("command", NAMED)
 def test_named_verb_exists(command: str) -> None:
-    assert command.removeprefix("ldl ") in SUBCOMMANDS
+    assert command.removeprefix("ldl ") in registered(COMMANDS)
 
 
 @pytest.mark.parametrize("command", REST)

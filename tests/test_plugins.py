@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -15,7 +16,9 @@ import torch
 from places import ROOT
 
 from ldl.command import main
-from ldl.plugins import discover, left_out, usual_folders
+from ldl.command.console import command
+from ldl.errors import LDLError
+from ldl.plugins import _check_installation, discover, left_out, load_registered, registered, usual_folders
 from ldl.task import Task
 from ldl.testing import check_head
 
@@ -152,3 +155,54 @@ def test_project_folder_under_ddp(dropped: Path, tmp_path: Path) -> None:
     results = json.loads((tmp_path / "run/results.json").read_text())
     assert results["head"] == "DroppedIn"
     assert [fold["fold"] for fold in results["folds"]] == [0, 1]
+
+
+def install(folder: Path, points: str) -> None:
+    """Write the metadata of a package with these entry points."""
+    metadata = folder / "their_tool-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their_tool\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(points)
+
+
+def test_a_package_registers_a_subcommand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "their_tool.py").write_text(
+        'def count(args: list[str]) -> None:\n    """Count words. More."""\n    print(len(args), "words")\n'
+    )
+    install(tmp_path, "[ldl.commands]\ncount-words = their_tool:count\nbroken = not_there:run\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    load_registered.cache_clear()
+    command(["count-words", "a", "--b"])
+    assert capsys.readouterr().out == "2 words\n"
+    with pytest.raises(SystemExit):
+        command(["count-wrods"])
+    assert "did you mean 'count-words'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command(["broken"])
+    error = capsys.readouterr().err
+    assert error == "error: subcommand 'broken' (not_there:run) cannot be imported: No module named 'not_there'\n"
+    with pytest.raises(SystemExit), pytest.warns(UserWarning, match=r"broken \(not_there:run\) left out"):
+        command(["--help"])
+    shown = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["count-words", "Count words"] in shown and not any(line[:1] == ["broken"] for line in shown)
+    load_registered.cache_clear()
+
+
+def test_an_installation_older_than_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a pull that adds an entry point."""
+    of_ldl = importlib.metadata.distribution("ldl")
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: importlib.metadata.PathDistribution(Path()))
+    _check_installation.cache_clear()
+    with pytest.raises(LDLError, match=rf"older than the checkout {ROOT}: it lacks .* run pip install -e {ROOT}$"):
+        registered("ldl.plugins")
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: of_ldl)
+    assert registered("ldl.plugins").keys() == {"bags", "edges", "faces"}
+
+
+def test_the_core_imports_no_subcommand() -> None:
+    script = "from ldl.command.console import command; command(['nothing'])"
+    watched = f"try:\n    {script}\nfinally:\n    assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{watched}"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: no subcommand 'nothing'; give audit, data, ")

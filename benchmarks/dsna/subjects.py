@@ -19,7 +19,7 @@ from torch import Tensor
 
 from benchmarks.common.data import inputs_of
 from benchmarks.common.items import Statement, Work
-from ldl.data import FGNETAAM
+from ldl.faces import FGNETAAM
 from ldl.jobs.jobs import Row
 from ldl.search.statistics import mean_and_std
 

@@ -20,7 +20,7 @@ from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.protocols import Fold, leave_one_group_out, published_split, stratified_kfold, with_validation
 from ldl.tables.csv_table import CsvTable, read_csv
-from ldl.tables.roles import Role, plain_name, usual_columns
+from ldl.tables.roles import Role, bag_column, plain_name, usual_columns
 from ldl.validation.files import ABSENT, check_file, kind_of
 
 BagProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "kfold"]
@@ -76,11 +76,6 @@ class BagTable:
     sets: np.ndarray | None = None
     keys: dict[str, str | None] = field(default_factory=dict)
     taken: str = ""
-
-
-def bag_column(header: Sequence[str]) -> str | None:
-    """Return the column of the bags, the most usual one, or None."""
-    return next(iter(usual_columns(header, "bag")), None)
 
 
 def read_bags(path: Path, chosen: BagColumns = BagColumns()) -> BagTable:

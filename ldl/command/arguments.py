@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ldl.errors import LDLError
+from ldl.moved import current_option
 from ldl.validation.yaml_text import Quoted, Scalar, load_option, resolved, spelling
 
 
@@ -31,7 +32,7 @@ class Given(NamedTuple):
 
 def tokenize(args: list[str]) -> list[Given]:
     """Return the options of a command line in their order."""
-    waiting, found = list(args), []
+    waiting, found = list(map(current_option, args)), []
     while waiting:
         name, equals, value = (first := waiting.pop(0)).partition("=")
         if _is_option(first) and equals:

@@ -52,10 +52,10 @@ NO_FEATURES: tuple[Role, ...] = ("item", "image", "rater", "group", "split")
 
 
 def audit(args: list[str]) -> None:
-    """Report what a run reads from a table or a list of images, its group leakage, and how annotators agree.
+    """Report the content of a table or of a list of images, and its group leakage.
 
     The options are those of the run's data. A file of votes without features and images is read as annotations, as any
-    file is with --layout.
+    file is with --layout, and reported with the agreement of the annotators.
     """
     parser = CommandParser("audit", audit.__doc__)
     parser.add_argument(

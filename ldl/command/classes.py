@@ -117,7 +117,8 @@ def _import_paths(cls: type) -> Iterator[str]:
     yield f"{cls.__module__}.{cls.__qualname__}"
     package = cls.__module__
     while package := package.rpartition(".")[0]:
-        if getattr(sys.modules.get(package), cls.__name__, None) is cls:
+        # Not by getattr, which imports names that moved out of the package.
+        if package in sys.modules and vars(sys.modules[package]).get(cls.__name__) is cls:
             yield f"{package}.{cls.__name__}"
 
 

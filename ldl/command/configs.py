@@ -12,11 +12,13 @@ from typing import Any
 import yaml
 
 from ldl.command.arguments import Given, tokenize, words_of
+from ldl.command.classes import find_class
 from ldl.errors import LDLError, did_you_mean
-from ldl.moved import current_path
+from ldl.moved import OPTIONS, current_path
+from ldl.options import options_of
 from ldl.plugins import project_root
 from ldl.validation.files import read_text
-from ldl.validation.yaml_text import load, load_option
+from ldl.validation.yaml_text import load, load_option, resolved
 
 ONE_WITH_THE_DEFAULT = "digits_ldlf"
 """A name of ``configs/default.yaml``."""
@@ -169,6 +171,23 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
         raise LDLError(f"{path} is nested too deep; a configuration has a few levels") from None
     if not isinstance(content, dict):
         raise LDLError(f"{path} is no mapping of options, such as trainer: {{max_epochs: 3}}")
+    return _with_current_options(content)
+
+
+def _with_current_options(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration whose options that have moved stand at their current places.
+
+    Complete configurations of older runs have them also beside classes without them; then their defaults, 0, go.
+    """
+    for old, current in OPTIONS.items():
+        group, name = old.split(".")
+        if not isinstance(content.get(group), dict) or name not in content[group]:
+            continue
+        value = content[group].pop(name)
+        owner, name = current.split(".")
+        cls = find_class(owner, class_name(content.get(owner)) or "")
+        if resolved(value) != 0 or cls is None or name in options_of(cls):
+            content = merge(content, {owner: {name: value}})
     return content
 
 

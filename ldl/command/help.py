@@ -14,7 +14,7 @@ import pytorch_lightning as pl
 
 from ldl.command.arguments import tokenize
 from ldl.command.classes import BASES, OURS, find_class, subclasses
-from ldl.command.console import SUBCOMMANDS
+from ldl.command.console import GROUP as COMMANDS
 from ldl.command.messages import no_class, program
 from ldl.command.options import CommandParser, option_texts
 from ldl.command.parser import RUN_OPTIONS
@@ -22,7 +22,7 @@ from ldl.data.sources import SOURCES
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
 from ldl.options import options_of
-from ldl.plugins import discover
+from ldl.plugins import discover, load_registered
 from ldl.run.loggers import WandbOptions
 from ldl.run.output import silence
 from ldl.task import Task
@@ -62,12 +62,12 @@ def help_page(args: list[str]) -> str | None:
 
 
 def heads(args: list[str]) -> None:
-    """The heads that can be named, including heads of plugins: how each learns, what it takes, and its options."""
+    """List the heads with how each learns and what it takes, or all about one."""
     _show(args, "heads", heads.__doc__, "model.head", "a head")
 
 
 def data(args: list[str]) -> None:
-    """The data sets that can be named, including data of plugins: files, source, protocols, and options."""
+    """List the data sets with files, source and protocols, or all about one."""
     _show(args, "data", data.__doc__, "data", "a data module")
 
 
@@ -103,12 +103,21 @@ def _front() -> str:
     ]
     for key in OURS:
         lines += ["", *_names(key)]
-    lines += ["", "Subcommands:", *(_row(name, line) for name, (_, line) in SUBCOMMANDS.items()), "", "Options:"]
+    lines += ["", "Subcommands:", *(_row(name, line) for name, line in summaries().items()), "", "Options:"]
     lines += [_row(name, text) for name, text in PARSERS_OWN]
     for name, (kind, default, text) in RUN_OPTIONS.items():
         if name not in GROUPS:
             lines += _option(f"--{name}", kind, default, text)
     return "\n".join([*lines, "", "More:", *(_row(f"--help.{name}", line) for name, (_, line) in GROUPS.items())])
+
+
+def summaries() -> dict[str, str]:
+    """Return the subcommands with the first sentence of their docstrings."""
+    return {name: _first_sentence(run.__doc__) for name, run in load_registered(COMMANDS).items()}
+
+
+def _first_sentence(doc: str | None) -> str:
+    return (doc or "").partition("\n")[0].partition(". ")[0].rstrip(".")
 
 
 def _names(key: str) -> list[str]:

@@ -18,7 +18,7 @@ PLACES = {"plugin": "plugins/{}.py", "test": "tests/test_{}.py", "config": "conf
 
 
 def new(args: list[str]) -> None:
-    """Write a head or a data module to start from: a working plugin, its test and its configuration."""
+    """Write a working head or data module, its test and its configuration."""
     parser = CommandParser("new", new.__doc__)
     parser.add_argument("kind", choices=["head", "data"])
     parser.add_argument("name", help="name of the class, such as MyHead")

@@ -7,12 +7,11 @@ from ldl.data.picture_folder import PictureFolder
 from ldl.data.synthetic import MixedDigits, PosedFaces, RotatedDigits, ShiftedDigits, ShiftedFaces
 from ldl.data.tables.lidc import LIDC
 from ldl.data.tables.tabular import TabularLDL
-from ldl.data.tables.tabular_values import FGNETAAM, TabularValues
+from ldl.data.tables.tabular_values import TabularValues
 from ldl.moved import old_names
 
 __all__ = [
     "CIFAR10H",
-    "FGNETAAM",
     "FERPlus",
     "ImageLDL",
     "ImageValues",

@@ -25,6 +25,7 @@ from ldl.data.pictures import units
 from ldl.data.row_order import OrderAudit
 from ldl.data.sampler import balanced_weights
 from ldl.errors import LDLError
+from ldl.head import Head
 from ldl.labels import LabelSpace
 from ldl.options import buffer, check_options, option, options, options_of
 from ldl.protocols import Fold, keep_together, kfold, leak
@@ -342,6 +343,30 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """
         self.backbone_features, self.features_key = features, key
 
+    def report_class(self, maps: bool) -> type[pl.Callback] | None:
+        """Return the class of the report that runs on these data get; None for the usual one.
+
+        It is called with the run directory, whether to draw charts, and whether to mark text that looks like a formula,
+        as :class:`ldl.reports.rows.Report` is.
+
+        Args:
+            maps: Whether the task predicts every pixel.
+        """
+        return None
+
+    def learned_target(self, head: Head, features: Tensor, target: Tensor) -> Tensor:
+        """Return the target from which a head that learns by gradient learns a batch; the default changes nothing.
+
+        Args:
+            head: The head, in its current state of training.
+            features: (B, ..., F), of maps (B, H, W, F), or (B, S, H, W, F) of several outputs.
+            target: (B, C), of maps (B, H, W, C).
+
+        Returns:
+            Distributions of the shape of ``target``.
+        """
+        return target
+
     @property
     def eval_batch_size(self) -> int:
         """Rows of a global batch of validation, test and prediction."""
@@ -379,7 +404,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             LDLError: The data lack one of these columns.
         """
         if wants:
-            raise LDLError(f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data like BSDS500")
+            raise LDLError(f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data that have it")
         return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,13 @@ from ldl.collective import process_rank
 from ldl.data.base import Loaded, Unlabelled
 from ldl.data.cache import cache_root
 from ldl.data.images.crops import cached_crops, readable
+from ldl.data.images.locators import find_locator
 from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.errors import LDLError
-from ldl.faces.detection import face_rows
-from ldl.faces.detectors import find_detector
-from ldl.faces.lists import box_name, read_boxes
+from ldl.moved import old_names
 from ldl.options import option, options
 from ldl.tables import open_named
-
-FIND = "--data.detector mtcnn finds the faces in them"
-
-
-def shows_faces(preprocessing: dict[str, Any] | None) -> bool:
-    """Return whether the images of a task, by its preprocessing, show faces; checkpoints that do not state it do."""
-    return (preprocessing or {}).get("faces", True) is True
 
 
 @options
@@ -67,28 +58,25 @@ class PictureFolder(Unlabelled):
 
         labels, self.input_shape, preprocessing = self.trained
         self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}), preprocessing.get("channels", 3))
-        records, facts = self._records(preprocessing.get("alignment"), shows_faces(preprocessing))
+        records, facts = self._records(preprocessing)
         crop_size, margin = preprocessing["crop_size"], preprocessing["margin"]
         self.crops = cached_crops(records, crop_size, margin, cache_root(self.cache_dir))
         self.rows = readable(self.crops.failed, len(records))
         facts = {name: fact[self.rows] for name, fact in facts.items()}
         return Loaded(labels, {}, names=[records.files[row] for row in self.rows], facts=facts)
 
-    def _records(self, alignment: str | None, of_faces: bool) -> tuple[FaceRecords, dict[str, np.ndarray]]:
+    def _records(self, preprocessing: dict[str, Any]) -> tuple[FaceRecords, dict[str, np.ndarray]]:
         """Return a record for each image or face, and further columns of predictions. Raises LDLError."""
-        folder = self.folder
-        files = self._files()
+        folder, files, locator = self.folder, self._files(), find_locator(preprocessing)
         if self.detector is not None:
             if self.boxes is not None:
                 raise LDLError("data.boxes and data.detector both locate the faces; leave out one of them")
-            return face_rows(folder, files, find_detector(self.detector), alignment, cache_root(self.cache_dir))
-        boxes = {} if self.boxes is None else read_boxes(Path(self.boxes))
-        stems = [box_name(file) for file in files]
-        if twice := [stem for stem, count in Counter(stems).items() if count > 1 and stem in boxes]:
-            raise LDLError(f"{self.boxes} has one box for several images named {twice[0]}; give them other names")
-        anchors = [boxes.get(stem) for stem in stems]
-        if of_faces and (whole := sum(anchor is None for anchor in anchors)) and process_rank() == 0:
-            print(f"{whole:,} of {len(files):,} images are used whole, as one face each; {FIND}", flush=True)
+            detector = locator.find_detector(self.detector)
+            return locator.detect(folder, files, detector, preprocessing.get("alignment"), cache_root(self.cache_dir))
+        anchors = [None] * len(files) if self.boxes is None else locator.read_places(Path(self.boxes), files)
+        whole = sum(anchor is None for anchor in anchors)
+        if whole and locator.shows(preprocessing) and process_rank() == 0:
+            print(f"{whole:,} of {len(files):,} images are used whole, {locator.hint}", flush=True)
         return FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
 
     def _files(self) -> list[str]:
@@ -112,3 +100,6 @@ class PictureFolder(Unlabelled):
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """Return the preprocessed images ``rows``."""
         return self.pipeline.batch([self.crops[row] for row in self.rows[rows]], seeds)
+
+
+__getattr__ = old_names(__name__)

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from ldl import charts
-from ldl.data.picture_folder import shows_faces
+from ldl.data.images.locators import Detector, shows_objects
 from ldl.data.pictures import read_picture
 from ldl.data.tables.columns import Column, Encoding
 from ldl.errors import LDLError
-from ldl.faces.detectors import Detector
 from ldl.inference import Predictions, Predictor
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
@@ -233,7 +232,7 @@ class PicturePage:
 
     def __init__(self, predictor: Predictor, folder: Path, detector: Detector | None = None) -> None:
         self.predictor, self.folder, self.detector = predictor, folder, detector
-        self.of_faces = detector is not None or shows_faces(predictor.task.preprocessing)
+        self.of_faces = detector is not None or shows_objects(predictor.task.preprocessing or {})
 
     def of_picture(self, picture: str | None, face: float | None) -> tuple[str, Table, str, Table]:
         """Return the image with its faces, a table with a row per face, and chart and evidence of one ``face``."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ldl.data.images.locators import find_locator
 from ldl.deploy.demo_page import import_gradio, make_page
 from ldl.errors import LDLError
-from ldl.faces.detectors import find_detector
 from ldl.inference import Predictor
 
 HOST = "127.0.0.1"
@@ -42,7 +42,7 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
     predictor = Predictor.from_checkpoint(checkpoint)
-    finds = None if detector is None else find_detector(detector)
+    finds = None if detector is None else find_locator(predictor.task.preprocessing or {}).find_detector(detector)
     title = f"{type(predictor.task.head).__name__}: {checkpoint}"
     with tempfile.TemporaryDirectory(prefix="ldl_demo_") as folder, _temporary_files_in(folder):
         page = make_page(predictor, title, Path(folder), finds)

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import torch
 import yaml
-from torch import Tensor, nn
+from torch import Tensor
 
 import ldl
-from ldl.backbones.timm_network import TimmNetwork, local_weights, not_on_hub
 from ldl.data.sources import SOURCES
 from ldl.deploy.export_columns import number_names, text_names
 from ldl.deploy.export_graph import Deployed
+from ldl.reports.card import CODE, of_weights
 from ldl.task import Task
 from ldl.validation.yaml_text import load_values
 
-CODE = "MIT (ldl)"
 UNKNOWN_DATA = "unknown: no file beside the checkpoint names its training data; contact its author"
 
 
@@ -67,27 +66,6 @@ def _intervals(task: Task) -> str:
     if task.calibration is None:
         return "central intervals of the distribution, of its mass, whose ends are labels"
     return f"conformal, of rows like the {task.calibration.units} validation rows or groups that calibrated them"
-
-
-def of_weights(backbone: nn.Module) -> str:
-    """Return the licences of the pretrained weights of timm networks in a backbone."""
-    said = []
-    for part in backbone.modules():
-        if not isinstance(part, TimmNetwork):
-            continue
-        if file := getattr(part, "weights", None):
-            said.append(f"unknown: {part.name} began with the file {file}")
-        elif part.pretrained and part.name not in not_on_hub:
-            import timm  # takes seconds, which runs without a network should not pay
-
-            config, file = timm.get_pretrained_cfg(part.model), local_weights(part.model)
-            licence = getattr(config, "license", None) or "a licence that it does not name"
-            where = f"the file {file.name}" if file else "pretrained weights"
-            said.append(
-                f"{part.name} began with {where}; timm gives its own under {licence}, and the images that "
-                "they were trained on, such as ImageNet (research only), may allow less"
-            )
-    return "; ".join(said) or "none but those of the data: no weights of others were loaded"
 
 
 def _of_data(checkpoint: Path) -> str:

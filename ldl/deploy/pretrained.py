@@ -19,8 +19,8 @@ from torch import Tensor
 
 import ldl
 from ldl.checkpoint import MENDED_OUT, describe, replacing, write_checkpoint
-from ldl.deploy.card import USAGE, card_without_run, how_to_use, main_results
 from ldl.errors import LDLError
+from ldl.reports.card import USAGE, card_without_run, how_to_use, main_results
 from ldl.reports.files import ESCAPED, write_json
 from ldl.task import Task
 from ldl.validation.files import read_text

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ldl.batch import Batch
@@ -22,7 +23,10 @@ from ldl.data.sources import absent
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth, truth_file, truth_files
 from ldl.edges.benchmark.thinning import SMOOTHING
 from ldl.edges.crops import Crops, Target, vote_share
-from ldl.errors import LDLError
+from ldl.edges.report import EdgeReport
+from ldl.edges.tracing import trace
+from ldl.errors import LDLError, SharedError
+from ldl.head import Head
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.protocols import Fold, leak
@@ -96,8 +100,7 @@ class BSDS500(LDLDataModule):
     Args:
         path: Folder with ``images`` and ``groundTruth``; None is ``BSDS500/data`` below the data folder.
         protocol: ``development`` trains on the part ``train`` and tests on ``val``; ``final``, for the result to
-            report,
-            trains on ``train`` and, if it exists, ``val``, and tests on ``test``.
+            report, trains on ``train`` and, if it exists, ``val``, and tests on ``test``.
         target: Training target. ``votes``: the share of annotators. ``consensus``: edge if at least half of the
             annotators agree, no edge if none drew one; other pixels are left out (Xie & Tu 2015). ``blended``: the mean
             of the losses of both. ``sampled``: one annotator, drawn at random every time.
@@ -112,8 +115,8 @@ class BSDS500(LDLDataModule):
             classes. None keeps all pixels.
         batch_size: Crops of a global batch, over all processes.
         smoothing: Radius of the blur before the direction of an edge is estimated in the non-maximum suppression of
-            test
-            maps, in pixels. The usual 4 is for wide edges; networks draw narrow edges.
+            test maps, in pixels. The usual 4 is for wide edges; networks draw narrow edges.
+        crisp: Pixels beside the model's own ridges on maps that learn "no edge"; 0 trains on ``target`` everywhere.
     """
 
     path: str | None = option(default=None, role="path")
@@ -128,6 +131,7 @@ class BSDS500(LDLDataModule):
     negatives: float | None = option(default=2.0, above=0, null="all pixels")
     batch_size: int = option(default=8, least=1, most=2**31 - 1)
     smoothing: int = option(default=SMOOTHING, least=0, most=100, what="pixels")
+    crisp: float = option(default=0.0, least=0, most=10, what="pixels")
 
     leaky = False
     input_dtype = "uint8"
@@ -173,10 +177,33 @@ class BSDS500(LDLDataModule):
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
         """Return the training images, whole, optionally with ``boundaries`` and ``segments`` (1, A, H, W)."""
+        self._check_not_crisp()
         if unknown := [name for name in wants if name not in GroundTruth._fields]:
             return super().image_dataloader(unknown)
         images = EdgeImages(self.images, self.split.train, self.tolerance, self.crop, wants=wants)
         return in_order(images, len(images), 1)
+
+    def fit_dataloader(self) -> DataLoader[Any]:
+        """Return the training images, whole, for heads that are fitted on features."""
+        self._check_not_crisp()
+        return super().fit_dataloader()
+
+    def _check_not_crisp(self) -> None:
+        if self.crisp:
+            raise SharedError(
+                f"data.crisp {self.crisp:g} is for heads that learn by gradient at every pixel, with a backbone such "
+                "as PixelFeatures; set it to 0 for other heads"
+            )
+
+    def learned_target(self, head: Head, features: Tensor, target: Tensor) -> Tensor:
+        """Return the target of a batch, with "no edge" beside the ridges of the head's prediction if ``crisp``."""
+        if features.ndim < target.ndim:
+            self._check_not_crisp()
+        return trace(head, features, target, self.crisp) if self.crisp else target
+
+    def report_class(self, maps: bool) -> type[EdgeReport] | None:
+        """Return :class:`EdgeReport` for predictions at every pixel."""
+        return EdgeReport if maps else None
 
     @property
     def eval_batch_size(self) -> int:

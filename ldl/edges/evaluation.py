@@ -21,6 +21,7 @@ from ldl.edges.benchmark.evaluation import agreement, evaluate_crisp, evaluate_f
 from ldl.edges.benchmark.ground_truth import read_ground_truth, truth_file
 from ldl.edges.benchmark.matching import MAX_DIST
 from ldl.edges.charts import precision_recall
+from ldl.edges.metrics import EDGE_METRICS
 from ldl.errors import LDLError
 from ldl.reports.files import write_json
 
@@ -70,7 +71,8 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.chart is not None:
         with drawing(options.chart):
             precision_recall(options.chart, {options.pred.name: evaluation}, point)
-    print(" ".join(f"{name} {content[name]:.4f}" for name in ("ods", "ois", "ap", "r50", *(["ac"] if more else []))))
+    names = (*EDGE_METRICS, "ac") if options.crisp else EDGE_METRICS
+    print(" ".join(f"{name} {content[name]:.4f}" for name in names))
 
 
 def run(parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], None], args: list[str] | None) -> None:

@@ -182,10 +182,10 @@ class PixelFeatures(TimmNetwork):
             if joined:
                 features = features + _resize(joined[0], features.shape[-2:])
             joined.insert(0, F.relu(joint(features)))
-        whole = [_resize(part, inputs.shape[-2:])[..., : size[0], : size[1]] for part in joined[:count]]
+        whole = [_resize(outputs, inputs.shape[-2:])[..., : size[0], : size[1]] for outputs in joined[:count]]
         if scale != 1:
-            whole = [_resize(part, [height, width]) for part in whole]
-        return [part.permute(0, 2, 3, 1) for part in whole]
+            whole = [_resize(outputs, [height, width]) for outputs in whole]
+        return [outputs.permute(0, 2, 3, 1) for outputs in whole]
 
 
 def _scaled(length: int, scale: float) -> int:
@@ -196,8 +196,8 @@ def _scaled(length: int, scale: float) -> int:
         return max(1, round(scale * length))
     # A graph records integers of unknown size, and ONNX divides negative ones otherwise than Python. Halves are rounded
     # to even; for scales such as 0.7, which are no binary fractions, they may differ from the line above.
-    part = Fraction(scale).limit_denominator(10_000)
-    double, whole = 2 * part.numerator * length + part.denominator, 2 * part.denominator
+    fraction = Fraction(scale).limit_denominator(10_000)
+    double, whole = 2 * fraction.numerator * length + fraction.denominator, 2 * fraction.denominator
     rounded, over = double // whole, double % whole
     is_half = 1 - (over + whole - 1) // whole
     return cast(int, torch.sym_max(1, rounded - is_half * (rounded % 2)))

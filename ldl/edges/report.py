@@ -1,10 +1,10 @@
-"""Edge maps of the test images and their evaluation, and the choice of a run's report."""
+"""Edge maps of the test images, and their evaluation."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import pytorch_lightning as pl
@@ -14,30 +14,25 @@ from torch import Tensor
 from ldl import charts
 from ldl.charts.drawing import spared, spread
 from ldl.collective import current_collective
-from ldl.data.base import LDLDataModule
 from ldl.edges.benchmark.evaluation import Load, agreement, evaluate, evaluate_crisp, scores
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_edge_map, read_probability, write_edge_map
 from ldl.edges.benchmark.thinning import SMOOTHING, suppress
 from ldl.edges.benchmark.votes import QUESTIONS, count_votes, panel, to_dict
 from ldl.edges.charts import precision_recall
+from ldl.edges.metrics import CRISP, DISAGREEMENT, LOGGED, SCORES
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_json
-from ldl.reports.maps import SHOWN, EachImage, MapReport
-from ldl.reports.rows import Report, data_of, name_of
-from ldl.task import Task
+from ldl.reports.maps import SHOWN, EachImage
+from ldl.reports.rows import data_of, name_of
+from ldl.run.run_dir import WRITTEN
 
 EDGE = 1
 """Index of the label edge."""
-EDGE_METRICS = ("ods", "ois", "ap", "r50")
-VOTES = ("nll", "brier", "ece")
-"""Scores of the map as the probability of a vote, for each of :data:`ldl.edges.benchmark.votes.QUESTIONS`."""
-CRISP = ("crisp_ods", "crisp_ois", "crisp_ap", "crisp_ac")
-"""Metrics of the maps without thinning: CEval, and average crispness."""
-LOGGED = (*EDGE_METRICS, *CRISP, *(f"{question}_{score}" for question in QUESTIONS for score in VOTES), "disagreement")
+
+WRITTEN.update(("evaluation.json", "votes.json", "strengths", "edges", "disagreement"))
 
 
-@runtime_checkable
-class Annotated(Protocol):
+class DrawnEdges(Protocol):
     """A data set of images in which several annotators drew edges.
 
     It may have ``smoothing`` for :func:`ldl.edges.benchmark.thinning.suppress`.
@@ -50,23 +45,13 @@ class Annotated(Protocol):
         """Return the annotations of an image."""
 
 
-def report_for(task: Task, data: LDLDataModule, folder: Path, draw: bool = True, quote: bool = False) -> pl.Callback:
-    """Return the callback that writes the results of a test or prediction into the run directory ``folder``.
-
-    A task that predicts every pixel gets a map per image, and with annotated edges their evaluation.
-    """
-    if not task.gives_maps:
-        return Report(folder, draw, quote)
-    return (EdgeReport if isinstance(data, Annotated) else MapReport)(folder, draw, quote)
-
-
 class EdgeReport(EachImage):
     """Write edge maps, ``evaluation.json``, ``votes.json`` and ``charts/`` after a test, and log :data:`LOGGED`.
 
     Maps are grey PNGs: ``strengths/NAME.png`` as predicted, ``edges/NAME.png`` after non-maximum suppression, and
     ``disagreement/NAME.png``, 4 p (1 - p) of the predicted probability p: white if every second annotator is expected
-    to draw an edge. NAME is the last part of the image's name. The data are :class:`Annotated`. ``disagreement`` is the
-    correlation of p (1 - p) with that of the annotators; it is left out if no image has two annotators.
+    to draw an edge. NAME is the last part of the image's name. The data are :class:`DrawnEdges`. The metric
+    ``disagreement``, the correlation of p (1 - p) with that of the annotators, is left out if no image has two of them.
     """
 
     def write(self, data: Any, index: int, output: dict[str, Tensor], labels: LabelSpace) -> float:
@@ -89,7 +74,7 @@ class EdgeReport(EachImage):
         there = {f"test_{name}": value for name, value in zip(LOGGED, results) if not value.isnan()}
         task.log_dict(there, rank_zero_only=True)
 
-    def _evaluate(self, data: Annotated, index: np.ndarray, show_progress: bool) -> dict[str, Any]:
+    def _evaluate(self, data: DrawnEdges, index: np.ndarray, show_progress: bool) -> dict[str, Any]:
         """Evaluate the maps, write the results and return them."""
         rows = {self._file("edges", data, row).stem: row for row in index.tolist()}
 
@@ -112,8 +97,8 @@ class EdgeReport(EachImage):
         votes = to_dict(counts, {"raw": counts.stated()})
         write_json(self.folder / "votes.json", votes)
         whole = votes["raw"]["all"]
-        measured |= {f"{question}_{score}": whole[question][score] for question in QUESTIONS for score in VOTES}
-        return measured | {"disagreement": votes["disagreement"]["raw"].get("all", math.nan)}
+        measured |= {f"{question}_{score}": whole[question][score] for question in QUESTIONS for score in SCORES}
+        return measured | {DISAGREEMENT: votes["disagreement"]["raw"].get("all", math.nan)}
 
     def sheets(self, trainer: pl.Trainer, task: Any) -> dict[str, Path]:
         """Draw the precision-recall curve, with the annotators' agreement, and two sheets."""
@@ -128,17 +113,17 @@ class EdgeReport(EachImage):
             paths["precision_recall"] = precision_recall(path, {name: self.evaluation}, human)
         return paths | self._sheets(data, self.index[spread(len(rows), SHOWN)], task.labels)
 
-    def _sheets(self, data: Annotated, rows: np.ndarray, labels: LabelSpace) -> dict[str, Path]:
+    def _sheets(self, data: DrawnEdges, rows: np.ndarray, labels: LabelSpace) -> dict[str, Path]:
         """Draw some images with predicted edges, and with disagreement if they have two annotators."""
         edges, split = [], []
         for row in rows.tolist():
             image, drawn = data.read(row)
             shown = {kind: read_edge_map(self._file(kind, data, row)) for kind in ("edges", "disagreement")}
-            name, found = Path(name_of(data, row)).name, panel(drawn.boundaries).disagreement
+            name, disagreement = Path(name_of(data, row)).name, panel(drawn.boundaries).disagreement
             edges.append((name, [image, drawn.boundaries.mean(0), shown["edges"]]))
-            if found is not None:
+            if disagreement is not None:
                 # The estimate is unbiased, and reaches 2 for two annotators who differ.
-                split.append((name, [image, np.minimum(4 * found, 1), shown["disagreement"]]))
+                split.append((name, [image, np.minimum(4 * disagreement, 1), shown["disagreement"]]))
         folder, titles = self.folder / "charts", ("image", "share of annotators", "prediction, thinned")
         paths = {"edges": charts.maps(folder / "edges.png", edges, titles, labels)}
         if split:

@@ -150,7 +150,7 @@ class StructuredEdges(ImageHead):
     def fit_images(self, batches: Iterable[Batch], collective: Collective) -> None:
         """Grow the forest on images with ``boundaries`` and ``segments`` (B, A, H, W). Raises LDLError."""
         with self._threads() as threads, ThreadPoolExecutor(threads) as pool:
-            scenes = [scene for found in pool.map(self._scenes, batches) for scene in found]
+            scenes = [scene for batch in pool.map(self._scenes, batches) for scene in batch]
         self.fit_scenes(scenes, collective)
 
     def fit_scenes(self, scenes: Sequence[Scene], collective: Collective) -> None:
@@ -198,8 +198,8 @@ class StructuredEdges(ImageHead):
 
     def _ready(self, threads: int) -> EdgeDetector:
         """Return the detector for the current options."""
-        known = options_of(StructuredEdges).items()
-        chosen = [threads, *(getattr(self, name) for name, declared in known if declared.may_change)]
+        declared = options_of(StructuredEdges).items()
+        chosen = [threads, *(getattr(self, name) for name, declared in declared if declared.may_change)]
         if self._detector is None or self._detector[0] != chosen:
             forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
             near = PatchNeighbours(forest.kept, rules, threads, self.blend) if self.dsna and forest.kept else None

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ldl import data as modules
 from ldl.command.options import CommandParser, check_replaceable
 from ldl.data.images.records import FaceProtocol, FaceRecords
 from ldl.errors import LDLError, did_you_mean
+from ldl.faces.ages import FGNET, FaceFolder, UTKFace
 from ldl.faces.lists import write_face_list
 from ldl.faces.module import Faces
+from ldl.faces.morph import Morph
+from ldl.faces.pointing04 import Pointing04
 from ldl.faces.releases import MORPH_NAMES, RELEASES, Release, names_digest, summarize_faces
 from ldl.run.output import silence
 
-MODULES = ("FGNET", "UTKFace", "Morph", "Pointing04", "FaceFolder")
+MODULES: dict[str, type[Faces]] = {cls.__name__: cls for cls in (FGNET, UTKFace, Morph, Pointing04, FaceFolder)}
 
 
 def faces(args: list[str]) -> None:
-    """Report the content of a set of faces, by its names and tables, and its group leakage. No image is decoded.
+    """Report the content of a set of faces and its group leakage.
+
+    Names and tables are read, and no image is decoded.
 
     SET is a data module: FGNET, UTKFace, Morph, Pointing04 or FaceFolder. SET can also be a release, for which --out
     writes a list for FaceFolder: agedb, afad, appa-real, appa-real-true, clap2016, lap2015 or imdb-clean. SET benchmark
@@ -47,7 +51,7 @@ def faces(args: list[str]) -> None:
     release = RELEASES.get(name)
     if given.out is not None and release is None:
         raise LDLError(f"--out is for releases; {name} reads its set as it is, with --data.path {given.folder}")
-    module: type[Faces] = getattr(modules, "FaceFolder" if release else name)
+    module: type[Faces] = MODULES["FaceFolder" if release else name]
     protocols = _chosen(module, given.protocol, given.split_list)
     if release:
         title, records = f"{release.name} ({release.licence})", release.read(given.folder, given.list)

@@ -1,14 +1,14 @@
-"""Detect faces in images: the detector MTCNN, and the protocol of other detectors."""
+"""Detect faces in images: the detector MTCNN, and the record of a detected face."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
+from ldl.data.images.locators import Detector
 from ldl.errors import LDLError
 from ldl.faces.lists import upright_corners
 
@@ -49,21 +49,6 @@ class Face:
         """Area of the box in pixels."""
         width, height = self.box[2:] - self.box[:2]
         return float(width * height)
-
-
-class Detector(Protocol):
-    """A face detector.
-
-    Attributes:
-        name: Name for messages.
-        key: Cache key, different for other detectors and other weights.
-    """
-
-    name: str
-    key: str
-
-    def __call__(self, picture: np.ndarray) -> list[Face]:
-        """Return the faces of an image (H, W, 3) uint8 RGB, from left to right. Raises LDLError."""
 
 
 def find_detector(name: str | Path) -> Detector:

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.bags.bags import bag_column
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError, some
 from ldl.tables import open_named
 from ldl.tables.entries import as_array, as_pandas, is_frame, to_names
+from ldl.tables.roles import bag_column
 
 WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 """Integer types; a backbone may treat them differently from floats of the same values."""

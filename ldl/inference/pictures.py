@@ -14,19 +14,19 @@ from PIL import Image
 from torch import Tensor
 
 from ldl.data.images.listed import listed_files
+from ldl.data.images.locators import Detector, find_locator
 from ldl.data.pictures import list_pictures, read_picture, upright
 from ldl.errors import LDLError
-from ldl.faces.detection import face_columns
-from ldl.faces.detectors import Detector
 from ldl.inference.inputs import Inputs
 from ldl.tables import open_named
 from ldl.tables.entries import as_array
 
-Faces = Sequence[np.ndarray | None] | None
+Places = Sequence[np.ndarray | None] | None
+"""The points that locate the object in each image, or None."""
 Source = Path | np.ndarray | Image.Image
 
 
-def faces(given: Any, known: dict[str, Any], places: Faces = None, detector: Detector | None = None) -> Inputs:
+def crops_of(given: Any, known: dict[str, Any], places: Places = None, detector: Detector | None = None) -> Inputs:
     """Return crops of images, or whole images without ``places``, or with a detector the crops of all detected faces.
 
     Args:
@@ -66,19 +66,19 @@ def faces(given: Any, known: dict[str, Any], places: Faces = None, detector: Det
                 raise LDLError(f"{named(row)}: {error}") from error
 
         return Inputs(len(sources), lambda rows: pipeline.batch([crop_of(row) for row in rows], rows), names)
-    found, crops = [], []
+    detected, crops = [], []
     for number, source in enumerate(sources):
         # A photograph is read once, and only its crops are kept.
         image = read(source)
         try:
-            found.append(detector(image))
-            crops += [crop(image, face.anchor(alignment), size, margin) for face in found[-1]]
+            detected.append(detector(image))
+            crops += [crop(image, face.anchor(alignment), size, margin) for face in detected[-1]]
         except LDLError as error:
             raise LDLError(f"{named(number)}: {error}") from error
     if not crops:
         raise LDLError(f"{detector.name} finds no face in any of {len(sources)} images; leave the detector out")
-    picture_of = np.repeat(np.arange(len(sources)), [len(part) for part in found])
-    facts = {"picture": picture_of, **face_columns(found)}
+    picture_of = np.repeat(np.arange(len(sources)), [len(objects) for objects in detected])
+    facts = {"picture": picture_of, **find_locator(known).columns(detected)}
     names = None if names is None else [names[number] for number in picture_of]
     return Inputs(len(crops), lambda rows: pipeline.batch([crops[row] for row in rows], rows), names, facts)
 

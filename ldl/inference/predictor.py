@@ -11,8 +11,8 @@ import torch
 
 from ldl.batch import without_half
 from ldl.collective import current_collective
+from ldl.data.images.locators import Detector, find_locator
 from ldl.errors import LDLError
-from ldl.faces.detectors import Detector, find_detector
 from ldl.head import FittedHead
 from ldl.inference import pictures
 from ldl.inference.inputs import Inputs, prepared, read_instances
@@ -20,7 +20,11 @@ from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
 from ldl.methods.torch_utils import library_defaults
+from ldl.plugins import load_registered
 from ldl.task import Task
+
+HUBS = "ldl.hubs"
+"""Group of entry points by which a package registers the module that writes, publishes and finds models."""
 
 
 class Predictor:
@@ -91,9 +95,7 @@ class Predictor:
         Raises:
             LDLError: There is no such folder or repository, it has no checkpoint, or the checkpoint is damaged.
         """
-        from ldl.deploy.pretrained import find_checkpoint
-
-        return cls.from_checkpoint(find_checkpoint(name, revision, options), device, batch_size)
+        return cls.from_checkpoint(_hub().find_checkpoint(name, revision, options), device, batch_size)
 
     def save_pretrained(self, folder: str | Path, license: str | None = None) -> Path:
         """Write a folder for :meth:`from_pretrained`: ``model.ckpt``, ``README.md`` and ``config.json``.
@@ -111,10 +113,8 @@ class Predictor:
         Raises:
             LDLError: A file cannot be written.
         """
-        from ldl.deploy.pretrained import save
-
         folder = Path(folder).expanduser()
-        save(self.task, folder, ".", license, self._source)
+        _hub().save(self.task, folder, ".", license, self._source)
         return folder
 
     def push_to_hub(
@@ -140,9 +140,8 @@ class Predictor:
         Raises:
             LDLError: The hub cannot be reached, or does not accept the name or the token.
         """
-        from ldl.deploy.pretrained import push
-
-        return push(self.task, repo_id, license, self._source, private, token, endpoint)
+        url: str = _hub().push(self.task, repo_id, license, self._source, private, token, endpoint)
+        return url
 
     @property
     def labels(self) -> LabelSpace:
@@ -152,7 +151,7 @@ class Predictor:
     @library_defaults()
     @torch.no_grad()
     def predict(
-        self, given: Any, faces: pictures.Faces = None, detector: str | Path | Detector | None = None
+        self, given: Any, faces: pictures.Places = None, detector: str | Path | Detector | None = None
     ) -> Predictions:
         """Predict instances.
 
@@ -194,7 +193,7 @@ class Predictor:
     @library_defaults()
     @torch.no_grad()
     def evidence(
-        self, given: Any, row: int = 0, faces: pictures.Faces = None, detector: str | Path | Detector | None = None
+        self, given: Any, row: int = 0, faces: pictures.Places = None, detector: str | Path | Detector | None = None
     ) -> Evidence | None:
         """Return the training rows or leaves behind the prediction of one instance; None if the head has none.
 
@@ -220,14 +219,15 @@ class Predictor:
             found = self.task.eval().predict_step(batch, 0)
         return {name: column.float().cpu().numpy() for name, column in found.items() if name != "index"}
 
-    def _inputs(self, given: Any, faces: pictures.Faces, detector: str | Path | Detector | None) -> Inputs:
+    def _inputs(self, given: Any, faces: pictures.Places, detector: str | Path | Detector | None) -> Inputs:
         shape, known = self.task.input_shape, self._preprocessing
         assert shape is not None
         if "crop_size" in known:
             if detector is not None and faces is not None:
                 raise LDLError("faces and detector both locate the faces; leave out one of them")
-            found = find_detector(detector) if isinstance(detector, str | Path) else detector
-            return pictures.faces(given, known, faces, found)
+            if isinstance(detector, str | Path):
+                detector = find_locator(known).find_detector(detector)
+            return pictures.crops_of(given, known, faces, detector)
         if faces is not None or detector is not None:
             raise LDLError("the model was not trained on crops of images; leave faces and detector out")
         if self.task.gives_maps:
@@ -235,3 +235,10 @@ class Predictor:
         if len(shape) == 1 or "scaling" in known:
             return read_instances(given, shape, known, self.task.head.takes_missing)
         return prepared(given, shape, known.get("dtype"), self.task.head.takes_bags)
+
+
+def _hub() -> Any:
+    """Return the module that writes, publishes and finds models, such as ``ldl.deploy.pretrained``. Raises LDLError."""
+    for module in load_registered(HUBS).values():
+        return module
+    raise LDLError("no installed package hands models on; use Predictor.from_checkpoint, or install ldl again")

@@ -29,11 +29,11 @@ from ldl.collective import process_rank
 from ldl.command.messages import refusals
 from ldl.command.parser import LDLCLI
 from ldl.data.base import LDLDataModule
-from ldl.edges.report import report_for
 from ldl.errors import LDLError
 from ldl.jobs.identity import OTHER_WORKER, check_one_process, folds_key
 from ldl.jobs.jobs import PerProcess, Workers
 from ldl.metrics.stage import row_metrics
+from ldl.reports.choice import make_report
 from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.run import console, signals
@@ -118,7 +118,7 @@ class Folds:
         task.build(data.labels, data.input_shape)
         trainer = self.trainer() if callable(self.trainer) else self._make_trainer(self.trainer or {}, folder)
         if folder is not None:
-            report = report_for(task, data, folder, self.draws, self.quote)
+            report = make_report(task, data, folder, self.draws, self.quote)
         else:  # the rows of maps are too many to keep
             report = pl.Callback() if task.gives_maps else CollectRows()
         trainer.callbacks += [SameFolds(*(missing or [number])), report]  # type: ignore[attr-defined]

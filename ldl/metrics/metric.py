@@ -23,6 +23,7 @@ class Metric:
             over all rows and processes. Or a torchmetrics class without arguments that is updated with both batches,
             and with the weights (B,) of the rows if its ``update`` has an argument ``weight``.
             For ``line``, a function of :class:`ldl.metrics.ordinal.Rows` to a number, or None if undefined.
+            None: a report logs the metric by itself, and only its description stands here.
         higher_is_better: None if neither direction is better.
         unit: Whether the metric has the unit of the labels.
         detail: Whether the metric is only in ``results.json`` and the log of tests, not in tables and validation.
@@ -33,18 +34,21 @@ class Metric:
             have ``votes``; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
             ``value`` only.
         size: Name of the metric that counts the instances of its group, for metrics of a group.
+        main: Whether a registered metric is in the line about a fold and in the list of runs, as ``kl`` is.
     """
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., Any] | None
     higher_is_better: bool | None = False
     unit: bool = False
     detail: bool = False
     of: Kind = "distribution"
     size: str | None = None
+    main: bool = False
 
     def metric(self) -> torchmetrics.Metric:
         """Return a new torchmetrics object."""
+        assert self.function is not None, f"{self.name} is logged by a report"
         return self.function() if isinstance(self.function, type) else Mean(self.function)
 
 

@@ -111,7 +111,7 @@ def line_metrics(labels: LabelSpace) -> list[Metric]:
 def line_results(rows: Rows, metrics: list[Metric] | None = None) -> dict[str, float]:
     """Return the defined results by name; None computes :func:`line_metrics`."""
     metrics = line_metrics(rows.labels) if metrics is None else metrics
-    results = {metric.name: metric.function(rows) for metric in metrics}
+    results = {metric.name: metric.function(rows) for metric in metrics if metric.function is not None}
     return {name: result for name, result in results.items() if result is not None}
 
 

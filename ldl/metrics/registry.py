@@ -40,6 +40,9 @@ DISTRIBUTION_METRICS = {
 }
 """The ten metrics between distributions, by name."""
 
+MAIN = ("kl", "mae", "accuracy")
+"""Names of the metrics of ldl in one line about a result; other labels have other ones of them."""
+
 _registered: dict[str, Metric] = {}
 
 
@@ -75,7 +78,7 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
         "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
     }
     known = [metric for table in tables.values() for metric in table or ()]
-    own = [metric for metric in _registered.values() if tables[metric.of] is not None]
+    own = [metric for metric in _registered.values() if metric.function and tables[metric.of] is not None]
     if taken := {metric.name for metric in known} & {metric.name for metric in own}:
         raise LDLError(f"there is a metric {min(taken)!r} of these labels already; rename the registered one")
     return known + own
@@ -90,15 +93,20 @@ def directions(labels: LabelSpace, maps: bool = False) -> dict[str, bool]:
 def higher_is_better(name: str) -> bool | None:
     """Return whether a higher value of a metric is better; None if neither direction is, as for counts and biases.
 
-    Names are as in ``results.json``, including metrics of edges and of plugins. A metric of an unknown name counts as
-    an error, for which lower is better.
+    Names are as in ``results.json``, including registered metrics. A metric of an unknown name counts as an error, for
+    which lower is better.
     """
     known = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in (*CLASS_METRICS, *VOTE_METRICS)}
     if name in known:
         return known[name].higher_is_better
     if re.match("n_|bias|coverage|interval_|set_", name):
         return None
-    return re.fullmatch(r"cs\d+|(crisp_)?(ods|ois|ap|ac)|r50|disagreement", name) is not None
+    return re.fullmatch(r"cs\d+", name) is not None
+
+
+def main_metrics() -> list[str]:
+    """Return the names of the metrics in one line about a result, those of ldl first."""
+    return [*MAIN, *(metric.name for metric in _registered.values() if metric.main)]
 
 
 def ordered(measured: dict[str, float]) -> dict[str, float]:

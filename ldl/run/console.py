@@ -15,9 +15,7 @@ from ldl.backbones.base import Backbone
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.head import FittedHead
-
-SHOWN = ("kl", "mae", "ods", "accuracy")
-"""Metrics in the line of a fold, if the fold has them."""
+from ldl.metrics.registry import main_metrics
 
 BAR = ("loss", "val_kl")
 """Metrics beside a bar."""
@@ -167,8 +165,8 @@ def pretrained(backbone: Backbone) -> str:
 def report_fold(result: dict[str, Any]) -> None:
     """Print a line about a finished fold, from its ``results.json``."""
     fold = result["folds"][0]
-    known = {name: fold["metrics"][name] for name in SHOWN if name in fold["metrics"]}
-    results = [*(f"{name} {value:.4f}" for name, value in known.items()), f"{result['fit_seconds']:.1f} s"]
+    metrics = {name: fold["metrics"][name] for name in main_metrics() if name in fold["metrics"]}
+    results = [*(f"{name} {value:.4f}" for name, value in metrics.items()), f"{result['fit_seconds']:.1f} s"]
     say(f"fold {fold['fold']}: {', '.join(results)}")
 
 

@@ -21,7 +21,8 @@ from ldl.checkpoint import CHECKPOINT_KEY
 from ldl.command.arguments import tokenize, words_of
 from ldl.command.configs import class_name, read_config
 from ldl.data.base import LDLDataModule
-from ldl.data.picture_folder import PictureFolder, shows_faces
+from ldl.data.images.locators import shows_objects
+from ldl.data.picture_folder import PictureFolder
 from ldl.errors import LDLError
 from ldl.inference.data import TableFile, WholePictures
 from ldl.options import options_of
@@ -213,7 +214,7 @@ def _class_for(described: dict[str, Any], path: str) -> type[LDLDataModule] | No
     if "scaling" in known:
         return TableFile
     a_list = path.lower().endswith((*MARKS, ".json", ".txt")) and os.path.isfile(os.path.expanduser(path))
-    if a_list and shows_faces(known):
+    if a_list and shows_objects(known):
         return None
     if "crop_size" in known:
         return PictureFolder

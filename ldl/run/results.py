@@ -17,10 +17,10 @@ from torch import Tensor
 
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
-from ldl.deploy.card import write_card
 from ldl.labels import LabelSpace
 from ldl.metrics import Metric, metrics_for
 from ldl.metrics.registry import ordered
+from ldl.reports.card import write_card
 from ldl.reports.files import write_json
 from ldl.reports.votes import raters_in_words
 from ldl.task import Task

@@ -19,8 +19,8 @@ from ldl.command.arguments import below
 from ldl.command.messages import refusals
 from ldl.command.parser import LDLCLI, USUAL_LOGGERS
 from ldl.data.base import LDLDataModule
-from ldl.edges.report import report_for
 from ldl.errors import LDLError
+from ldl.reports.choice import make_report
 from ldl.run import console, loggers, results
 from ldl.run.loggers import MetricsFile, WandbOptions
 from ldl.run.record import (
@@ -65,7 +65,7 @@ def run(cli: LDLCLI) -> None:
     with run_dir_lock(folder, read_by(config, data)), cleanup_on_error(folder), refusals():
         trainer = make_trainer(cli, config, data, folder, checkpoint)
         launch = Launch(launch_of(text), checkpoint.get("global_step", -1))
-        report = report_for(task, data, folder, quote=config.quote_formulas)
+        report = make_report(task, data, folder, quote=config.quote_formulas)
         trainer.callbacks += [launch, report]  # type: ignore[attr-defined]
         content: dict[str, Any] = {}
 

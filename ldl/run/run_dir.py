@@ -31,11 +31,10 @@ RESULTS = {"results.json", "predictions.csv"}
 SEARCHES = "journals"
 """The folder of a search's trials."""
 WRITTEN = RESULTS | {
-    *("config.yaml", "metrics.csv", "model_card.md", "evaluation.json", "votes.json", "comparison.json", "table.md"),
-    *("ranks.png", "recommended.yaml", "best.yaml", "trials.csv", "history.png"),
-    *("charts", "checkpoints", "wandb", "maps", "edges", "strengths", "disagreement", "jobs", SEARCHES),
+    *("config.yaml", "metrics.csv", "model_card.md", "comparison.json", "table.md", "ranks.png", "recommended.yaml"),
+    *("best.yaml", "trials.csv", "history.png", "charts", "checkpoints", "wandb", "maps", "jobs", SEARCHES),
 }
-"""Names that runs, comparisons and searches write into their directory, besides folds."""
+"""Names that runs, comparisons and searches write into their directory, besides folds; other reports add theirs."""
 FOLDS = "fold_*"
 MARK = ".ldl"
 """A file that marks a folder into which a run has written."""

@@ -17,15 +17,13 @@ import yaml
 
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
-from ldl.metrics.registry import higher_is_better
+from ldl.metrics.registry import higher_is_better, main_metrics
 from ldl.options import names_with_role
 from ldl.plugins import discover
 from ldl.search.statistics import p_value
 from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import load_values
 
-SHOWN = ("kl", "mae", "accuracy", "ods")
-"""Metrics that the table shows if any run has them."""
 COLUMNS = ("when", "data", "protocol", "head", "stage", "folds")
 NOT_COMPARED = ("run_dir.", "wandb.", "data.fold.", "stage.", "trainer.logger.", "trainer.default_root_dir.")
 """Options that a comparison of two runs leaves out."""
@@ -261,7 +259,8 @@ def _direction(metric: str) -> int:
 
 def listing(table: pd.DataFrame, by: str = "when") -> list[str]:
     """Return the lines of a table of runs with their main metrics and the metric that orders them."""
-    metrics = [name for name in dict.fromkeys((*SHOWN, by)) if name in table and name not in COLUMNS]
+    discover()  # plugins may have metrics
+    metrics = [name for name in dict.fromkeys((*main_metrics(), by)) if name in table and name not in COLUMNS]
     rows = [[*COLUMNS, *metrics, "folder"]]
     for row in table.to_dict("records"):
         shown = ((row[name], row.get(f"{name}_std", math.nan)) for name in metrics)

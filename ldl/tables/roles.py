@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 Role = Literal["image", "item", "rater", "vote", "value", "group", "split", "bag"]
@@ -52,3 +52,8 @@ def usual_columns(header: Iterable[Any], role: Role) -> list[Any]:
         order |= {name: order["id"] for name in others if name.endswith("_id")}
     present = [name for name in header if plain_name(name) in order]
     return sorted(present, key=lambda name: (order[plain_name(name)], plain_name(name) == "id"))
+
+
+def bag_column(header: Sequence[str]) -> str | None:
+    """Return the column of the bags, the most usual one, or None."""
+    return next(iter(usual_columns(header, "bag")), None)

@@ -23,7 +23,7 @@ TARGET_TOLERANCE = 1e-3
 """Largest distance of the sum of a target from 1."""
 
 
-def check_settings(head: Head, gives_maps: bool, mixup: float, crisp: float, decoder: str) -> None:
+def check_settings(head: Head, mixup: float, decoder: str) -> None:
     """Raise LDLError for options of a task that are out of range or do not fit its head."""
     if not 0 <= mixup <= 1000:
         raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
@@ -34,13 +34,6 @@ def check_settings(head: Head, gives_maps: bool, mixup: float, crisp: float, dec
         )
     if decoder not in (decoders := get_args(Decoder)):
         raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
-    if not 0 <= crisp <= 10:
-        raise LDLError(f"model.crisp {crisp!r} must be in 0..10 pixels, 0 for none")
-    if crisp and (not gives_maps or isinstance(head, FittedHead)):
-        raise LDLError(
-            f"model.crisp {crisp!r} is for heads that learn by gradient at every pixel, with a backbone such as "
-            f"PixelFeatures; set it to 0 for {type(head).__name__} here"
-        )
 
 
 def task_arguments(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:

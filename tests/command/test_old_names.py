@@ -29,7 +29,7 @@ def test_config_of_an_old_run_still_runs(tmp_path: Path) -> None:
     assert "ldl.backbones" in (tmp_path / "config.yaml").read_text()
 
 
-@pytest.mark.parametrize("path", [path for path, new in MOVED.items() if new != "ldl.command.console.main"])
+@pytest.mark.parametrize("path", [path for path in MOVED if path.rpartition(".")[2][0].isupper()])
 def test_every_class_that_moved_is_found(path: str) -> None:
     module, _, name = current_path(path).rpartition(".")
     cls = getattr(import_module(module), name)
@@ -45,6 +45,33 @@ def test_every_class_that_moved_is_found(path: str) -> None:
     config = LDLCLI(["-c", str(CONFIGS / "default.yaml"), f"--{part}={path}", *required.get(name, [])]).config
     named = config.data if part == "data" else config.model[part.rpartition(".")[2]]
     assert named.class_path.rpartition(".")[2] == name and named.class_path != path
+
+
+DEFAULT = str(CONFIGS / "default.yaml")
+EDGES = "data: BSDS500"
+CRISP = [
+    (["-c", f"{EDGES}\n", "--model.crisp", "2"], 2),
+    (["-c", f"{EDGES}\n", "--model.crisp=2"], 2),
+    (["-c", f"model: {{crisp: 3}}\n{EDGES}\n"], 3),
+    (["-c", f"{EDGES}\n", "-c", "model: {crisp: 3}\n"], 3),
+    (["-c", "model: {crisp: 3}\ndata: {class_path: BSDS500, init_args: {crop: 64}}\n", "--model.crisp=0"], 0),
+    (["-c", f"{EDGES}\n", "-c", "model: {crisp: 3}\n", "-c", f"model: {{crisp: 0.0}}\n{EDGES}\n"], 0),
+]
+"""Command lines with an option of the model that is one of the data now, and its value."""
+
+
+@pytest.mark.parametrize(("args", "crisp"), CRISP)
+def test_an_option_that_moved(args: list[str], crisp: float) -> None:
+    config = LDLCLI(["-c", DEFAULT, *args]).config
+    assert config.data.class_path.endswith(".BSDS500") and config.data.init_args.crisp == crisp
+    assert "crisp" not in config.model
+
+
+def test_a_complete_old_configuration_has_the_option_beside_other_data() -> None:
+    args = ["-c", DEFAULT, "-c", "model: {crisp: 0.0}\ndata: RotatedDigits\n"]
+    assert LDLCLI(args).config.data.class_path.endswith(".RotatedDigits")
+    with pytest.raises(LDLError, match="RotatedDigits has no option 'crisp'"):
+        LDLCLI([*args, "--model.crisp=1"])
 
 
 def test_names_in_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

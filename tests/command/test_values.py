@@ -101,12 +101,14 @@ MARKS = [
 """Texts that need quotes in YAML, and none on the command line."""
 
 
-@pytest.mark.parametrize("name", ["text", "maybe", "either"])
 @pytest.mark.parametrize("text", [*WORDS, *MARKS, "{a}", "{a: b}"])
-def test_a_text_option_takes_the_text(name: str, text: str, tmp_path: Path) -> None:
-    assert typed(name, text) == text
+def test_text_options_take_the_text(text: str, tmp_path: Path) -> None:
+    names = ("text", "maybe", "either")
     quoted = text if text in WORDS else "'" + text.replace("'", "''") + "'"
-    assert in_file(tmp_path, name, quoted) == text
+    lines = "".join(f"    {name}: {quoted}\n" for name in names)
+    (tmp_path / "a.yaml").write_text(f"data:\n  class_path: EveryType\n  init_args:\n{lines}")
+    for data in (made(*(f"--data.{name}={text}" for name in names)), made("-c", str(tmp_path / "a.yaml"))):
+        assert [getattr(data, name) for name in names] == [text] * 3
 
 
 def test_null_is_none_where_it_may_be_and_a_text_in_quotes(tmp_path: Path) -> None:

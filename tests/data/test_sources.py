@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ldl.data import FGNETAAM, LDLDataModule, RotatedDigits, ShiftedDigits, TabularLDL
+from ldl.data import LDLDataModule, RotatedDigits, ShiftedDigits, TabularLDL
 from ldl.data.sources import known_source
 from ldl.edges import BSDS500
 from ldl.errors import LDLError
-from ldl.faces import FGNET, Morph, Pointing04, UTKFace
+from ldl.faces import FGNET, FGNETAAM, Morph, Pointing04, UTKFace
 
 SETS = {
     "FG-NET": lambda root: FGNET(root=root),

@@ -75,10 +75,9 @@ class Evaluation(NamedTuple):
         """Return the four metrics, the curve and the counts of every image as plain values."""
         whole = curve(self.counts)
         best = optimum(self.thresholds, whole)
-        images = {
-            name: {field: column[row].tolist() for field, column in self.counts._asdict().items()}
-            for row, name in enumerate(self.names)
-        }
+        images: dict[str, dict[str, Any]] = {}
+        for row, name in enumerate(self.names):
+            images[name] = {field: column[row].tolist() for field, column in self.counts._asdict().items()}
         return {
             **scores(self.thresholds, self.counts),
             "best": best._asdict(),
@@ -266,10 +265,9 @@ def optimum(thresholds: np.ndarray, curve: Curve) -> Optimum:
     """Return the best F-measure on the curve, interpolated linearly at 100 points between thresholds."""
     share = np.linspace(0, 1, 100)
     columns = [np.asarray(column, float) for column in (thresholds, curve.recall, curve.precision)]
-    lines = [
-        (np.outer(column[:-1], 1 - share) + np.outer(column[1:], share)).ravel() if len(column) > 1 else column
-        for column in columns
-    ]
+    lines = columns
+    if len(thresholds) > 1:
+        lines = [(np.outer(column[:-1], 1 - share) + np.outer(column[1:], share)).ravel() for column in columns]
     f = f_measure(lines[1], lines[2])
     best = int(f.argmax())
     threshold, recall, precision = (float(line[best]) for line in lines)

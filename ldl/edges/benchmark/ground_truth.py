@@ -38,11 +38,11 @@ class GroundTruth(NamedTuple):
 
 def truth_files(folder: Path) -> dict[str, Path]:
     """Return the ground truth of a folder by name: ``NAME.mat`` or ``NAME.png``. Raises LDLError for two of a name."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted(path for end in ENDINGS for path in folder.glob(f"[!.]*{end}")):
-        if (first := found.setdefault(path.stem, path)) != path:
+        if (first := files.setdefault(path.stem, path)) != path:
             raise LDLError(f"{folder} holds {first.name} and {path.name}, two ground truths of one image; remove one")
-    return found
+    return files
 
 
 def truth_file(folder: Path, name: str) -> Path:
@@ -73,7 +73,7 @@ def read_ground_truth(path: Path) -> GroundTruth:
         raise LDLError(f"{path} cannot be read as a .mat file: {' '.join(str(error).split())[:160]}") from error
     if not len(cells):
         raise LDLError(f"{path} holds no annotators; leave the image out, or add at least one")
-    names = [cell.dtype.names or () if isinstance(cell, np.ndarray) and cell.size else () for cell in cells]
+    names = [_fields_of(cell) for cell in cells]
     for number, fields in enumerate(names):
         if "Boundaries" not in fields:
             raise LDLError(f"{path}: annotator {number} has no Boundaries, but {', '.join(fields) or 'nothing'}")
@@ -90,13 +90,19 @@ def read_ground_truth(path: Path) -> GroundTruth:
     return GroundTruth(boundaries > 0, None if segments is None else segments.astype(np.int32))
 
 
+def _fields_of(cell: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a structure; none for anything else."""
+    is_filled = isinstance(cell, np.ndarray) and cell.size > 0
+    return cell.dtype.names or () if is_filled else ()
+
+
 def _read_drawn(path: Path) -> GroundTruth:
     _, values = _read_picture(path)
     if values.ndim != 2 or len(greys := np.unique(values)) > 2 or (len(greys) == 2 and greys[0] != 0):
-        what = (
+        content = (
             f"of shape {values.shape}" if values.ndim != 2 else f"of {len(greys)} greys, from {greys[0]} to {greys[-1]}"
         )
-        raise LDLError(f"{path} is {what}; ground truth as PNG is 0, and 255 where an edge is: save it so")
+        raise LDLError(f"{path} is {content}; ground truth as PNG is 0, and 255 where an edge is: save it so")
     _check_share(path, values[None])
     return GroundTruth(values[None] > 0, None)
 
@@ -134,8 +140,8 @@ def _stack(path: Path, name: str, maps: list[Any]) -> np.ndarray:
 def paired(pred: Path, gt: Path) -> list[str]:
     """Return the names that both folders have, ``NAME.png`` and the ground truth of ``NAME``. Raises LDLError."""
     maps, truth = {file.stem for file in pred.glob("[!.]*.png")}, set(truth_files(gt))
-    for folder, found, end in ((gt, truth, ".mat or .png"), (pred, maps, ".png")):
-        if not found:
+    for folder, named, end in ((gt, truth, ".mat or .png"), (pred, maps, ".png")):
+        if not named:
             raise LDLError(f"{folder} {f'holds no {end} files' if folder.is_dir() else 'is no folder'}")
     if missing := sorted(truth - maps):
         raise LDLError(f"{pred} has no {missing[0]}.png ({len(missing)} of {len(truth)} images have no edge map)")

@@ -91,25 +91,25 @@ def new_scratch(size: int) -> Scratch:
 
 
 @inlined
-def _gain(near: Neighbours, k: int, own: int, other: int, swapped: bool) -> int:
-    first, second = (other, own) if swapped else (own, other)
+def _gain(near: Neighbours, k: int, pixel: int, partner: int, swapped: bool) -> int:
+    first, second = (partner, pixel) if swapped else (pixel, partner)
     mixed = (np.uint64(first) << np.uint64(32) | np.uint64(second)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return near.gains[k] + np.int64(mixed >> np.uint64(44) & np.uint64(_TIES))
 
 
 @compiled
-def enter(pixel: int, own: Side, other: Side, near: Neighbours, scratch: Scratch, swapped: bool) -> None:
-    """Add a present pixel of side ``own`` without a partner, and make the assignment optimal again.
+def enter(pixel: int, side: Side, other: Side, near: Neighbours, scratch: Scratch, swapped: bool) -> None:
+    """Add a present pixel of side ``side`` without a partner, and make the assignment optimal again.
 
-    ``swapped`` is whether ``own`` is the second side; pixels ``near`` are within reach.
+    ``swapped`` is whether ``side`` is the second side; pixels ``near`` are within reach.
     """
     price = 0
     for k in range(len(near.offsets)):
         b = pixel + near.offsets[k]
         if other.present[b]:
             price = max(price, _gain(near, k, pixel, b, swapped) - other.price[b])
-    own.price[pixel] = price
+    side.price[pixel] = price
     if price == 0:
         return
     length, before = scratch.length, scratch.before
@@ -121,14 +121,14 @@ def enter(pixel: int, own: Side, other: Side, near: Neighbours, scratch: Scratch
         so_far, a = heapq.heappop(heap)
         if so_far >= best:
             break
-        mate = own.mate[a]
+        mate = side.mate[a]
         if mate >= 0 and length[mate] < so_far:
             continue
         for k in range(len(near.offsets)):
             b = a + near.offsets[k]
             if not other.present[b] or b == mate:
                 continue
-            through = so_far + own.price[a] + other.price[b] - _gain(near, k, a, b, swapped)
+            through = so_far + side.price[a] + other.price[b] - _gain(near, k, a, b, swapped)
             if through >= min(best, length[b]):
                 continue
             if length[b] == _FAR:
@@ -139,35 +139,35 @@ def enter(pixel: int, own: Side, other: Side, near: Neighbours, scratch: Scratch
                 best, end = through, b
             else:
                 heapq.heappush(heap, (through, partner))
-                if through + own.price[partner] < best:
-                    best, end, loser = through + own.price[partner], b, partner
-    own.price[pixel] -= best
+                if through + side.price[partner] < best:
+                    best, end, loser = through + side.price[partner], b, partner
+    side.price[pixel] -= best
     for b in reached:
         if length[b] < best:
             other.price[b] += best - length[b]
-            own.price[other.mate[b]] -= best - length[b]
+            side.price[other.mate[b]] -= best - length[b]
         length[b] = _FAR
     if end < 0:
         return
     if other.mate[end] >= 0:
-        own.mate[loser] = -1
+        side.mate[loser] = -1
     while True:
         a = before[end]
-        following = own.mate[a]
-        own.mate[a], other.mate[end] = end, a
+        following = side.mate[a]
+        side.mate[a], other.mate[end] = end, a
         if a == pixel:
             return
         end = following
 
 
 @compiled
-def leave(pixel: int, own: Side, other: Side, near: Neighbours, scratch: Scratch, swapped: bool) -> None:
+def leave(pixel: int, side: Side, other: Side, near: Neighbours, scratch: Scratch, swapped: bool) -> None:
     """Remove a present pixel and make the assignment optimal again; arguments as in :func:`enter`."""
-    mate = own.mate[pixel]
-    own.present[pixel], own.mate[pixel], own.price[pixel] = False, -1, 0
+    mate = side.mate[pixel]
+    side.present[pixel], side.mate[pixel], side.price[pixel] = False, -1, 0
     if mate >= 0:
         other.mate[mate] = -1
-        enter(mate, other, own, near, scratch, not swapped)
+        enter(mate, other, side, near, scratch, not swapped)
 
 
 class Counts(NamedTuple):
@@ -248,17 +248,17 @@ def _count(
         if thinning:
             n = thin_listed(edge, width, pixels, n)
         for a in range(annotators):
-            own = Side(present[a, 0], mate[a, 0], price[a, 0])
+            side = Side(present[a, 0], mate[a, 0], price[a, 0])
             other = Side(present[a, 1], mate[a, 1], price[a, 1])
             for p in before:
                 if not edge[p]:
-                    leave(p, own, other, near, scratch, False)
+                    leave(p, side, other, near, scratch, False)
             for p in pixels[:n]:
-                if not own.present[p]:
-                    own.present[p] = True
-                    enter(p, own, other, near, scratch, False)
+                if not side.present[p]:
+                    side.present[p] = True
+                    enter(p, side, other, near, scratch, False)
             for p in pixels[:n]:
-                recalled[t] += own.mate[p] >= 0
+                recalled[t] += side.mate[p] >= 0
         before = pixels[:n].copy()
         detected[t] = n
         for p in before:

@@ -186,13 +186,13 @@ def correlation(tally: Tally, squares: float, probability: np.ndarray) -> float:
         squares: Sum of squared disagreement.
         probability: The probabilities of the levels.
     """
-    pixels, found = tally
+    pixels, votes = tally
     expected, total = probability * (1 - probability), pixels.sum()
     if not total or not np.ptp(expected[pixels > 0]):
         return float("nan")
-    means = (expected * pixels).sum() / total, found.sum() / total
+    means = (expected * pixels).sum() / total, votes.sum() / total
     spread = ((expected - means[0]) ** 2 * pixels).sum() * (squares - total * means[1] ** 2)
-    return float(((expected - means[0]) * found).sum() / np.sqrt(spread)) if spread > 0 else float("nan")
+    return float(((expected - means[0]) * votes).sum() / np.sqrt(spread)) if spread > 0 else float("nan")
 
 
 @dataclass
@@ -233,25 +233,25 @@ class VoteCounts:
 
     def calibrated(self) -> Probabilities:
         """Return the rising function of the level, for each region and question, of greatest likelihood."""
-        return {key: isotonic(found) for key, found in self.tallies.items()}
+        return {key: isotonic(tally) for key, tally in self.tallies.items()}
 
     def constant(self) -> Probabilities:
         """Return the base rates of these images at every level."""
-        rates = {key: found.votes.sum() / (found.pixels.sum() or np.nan) for key, found in self.tallies.items()}
+        rates = {key: tally.votes.sum() / (tally.pixels.sum() or np.nan) for key, tally in self.tallies.items()}
         return {key: np.full(STEPS + 1, rate) for key, rate in rates.items()}
 
     def scores(self, probabilities: Probabilities, bins: int = BINS) -> dict[str, dict[str, dict[str, float]]]:
         """Return :func:`scores` by region and question."""
-        found: dict[str, Any] = {region: {} for region in REGIONS}
+        measured: dict[str, Any] = {region: {} for region in REGIONS}
         for (region, question), counted in self.tallies.items():
-            found[region][question] = scores(counted, probabilities[region, question], bins)
-        return found
+            measured[region][question] = scores(counted, probabilities[region, question], bins)
+        return measured
 
     def correlations(self, probabilities: Probabilities) -> dict[str, float]:
         """Return :func:`correlation` with the probability of ``near``, by region."""
         return {
-            region: correlation(found, self.squares[region], probabilities[region, "near"])
-            for region, found in self.disagreement.items()
+            region: correlation(tally, self.squares[region], probabilities[region, "near"])
+            for region, tally in self.disagreement.items()
         }
 
 
@@ -283,16 +283,13 @@ def count_votes(
 
 def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = BINS) -> dict[str, Any]:
     """Return scores as plain values: of the base rates of these images, and of each way to read the levels."""
-    return {
-        "images": counts.images,
-        "near": NEAR,
-        "band": BAND,
-        "bins": bins,
-        "constant": counts.scores(counts.constant(), bins),
-        **{way: counts.scores(probabilities, bins) for way, probabilities in ways.items()},
-        "disagreement": {way: counts.correlations(probabilities) for way, probabilities in ways.items()},
-    }
+    content: dict[str, Any] = {"images": counts.images, "near": NEAR, "band": BAND, "bins": bins}
+    content["constant"] = counts.scores(counts.constant(), bins)
+    for way, probabilities in ways.items():
+        content[way] = counts.scores(probabilities, bins)
+    content["disagreement"] = {way: counts.correlations(probabilities) for way, probabilities in ways.items()}
+    return content
 
 
-def _put(tallies: dict[Any, Tally], key: Any, found: Tally) -> None:
-    tallies[key] = tallies[key].plus(found) if key in tallies else found
+def _put(tallies: dict[Any, Tally], key: Any, tally: Tally) -> None:
+    tallies[key] = tallies[key].plus(tally) if key in tallies else tally

@@ -174,17 +174,17 @@ def fill_gradients(colour: np.ndarray, magnitude: np.ndarray, place: np.ndarray,
     The orientation, ``place``, is modulo 180 degrees, in units of 45 degrees: 0 to 4.
     """
     _, height, width = colour.shape
-    own = np.empty((3, width + 2), np.float32)
+    centre = np.empty((3, width + 2), np.float32)
     for y in range(low, high):
         above, below = colour[:, max(y - 1, 0)], colour[:, min(y + 1, height - 1)]
         for c in range(3):
             for x in range(width):
-                own[c, x + 1] = colour[c, y, x]
-            own[c, 0], own[c, width + 1] = own[c, 1], own[c, width]
+                centre[c, x + 1] = colour[c, y, x]
+            centre[c, 0], centre[c, width + 1] = centre[c, 1], centre[c, width]
         for x in range(width):
             dx, dy, longest = _ZERO, _ZERO, _ZERO
             for c in range(3):
-                across, down = (own[c, x + 2] - own[c, x]) * _HALF, (below[c, x] - above[c, x]) * _HALF
+                across, down = (centre[c, x + 2] - centre[c, x]) * _HALF, (below[c, x] - above[c, x]) * _HALF
                 length = across * across + down * down
                 dx, dy = (across, down) if length > longest else (dx, dy)
                 longest = length if length > longest else longest
@@ -286,8 +286,8 @@ def make_channels(colour: np.ndarray, bands: Bands = one_band, floor: float = CO
 def blur_channels(channels: np.ndarray, bands: Bands = one_band) -> np.ndarray:
     """Return channels (13, h, w) as maps (26, h, w), lightly blurred and strongly blurred."""
     maps = np.empty((2 * CHANNELS, *channels.shape[1:]), np.float32)
-    for radius, part in ((VALUE_BLUR, maps[:CHANNELS]), (SIMILARITY_BLUR, maps[CHANNELS:])):
-        bands(blur_rows, channels.shape[1], channels, radius, part)
+    for radius, group in ((VALUE_BLUR, maps[:CHANNELS]), (SIMILARITY_BLUR, maps[CHANNELS:])):
+        bands(blur_rows, channels.shape[1], channels, radius, group)
     return maps
 
 

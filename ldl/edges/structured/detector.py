@@ -125,16 +125,16 @@ def find_leaves(maps: np.ndarray, nodes: Nodes, leaves: np.ndarray, low: int, hi
                 still = np.uint64(0)
                 for k in range(count):
                     i = walking[k]
-                    own, at = node[i], line + column_of[i]
-                    pair = whole[own, 2]
-                    total = real[own, 3] * (values[at + (pair & low_bits)] - values[at + (pair >> high_bits)])
+                    current, at = node[i], line + column_of[i]
+                    pair = whole[current, 2]
+                    total = real[current, 3] * (values[at + (pair & low_bits)] - values[at + (pair >> high_bits)])
                     for term in range(4, whole.shape[1], 2):
-                        pair = whole[own, term]
+                        pair = whole[current, term]
                         value = values[at + (pair & low_bits)] - values[at + (pair >> high_bits)]
-                        total += real[own, term + 1] * value
-                    own = whole[own, 0] + np.uint32(total > real[own, 1])
-                    node[i], walking[still] = own, i
-                    still += np.uint64(whole[own, 2] != none)
+                        total += real[current, term + 1] * value
+                    current = whole[current, 0] + np.uint32(total > real[current, 1])
+                    node[i], walking[still] = current, i
+                    still += np.uint64(whole[current, 2] != none)
                 count = still
             for i in range(here * votes):
                 leaves[row, left + column_of[i], i % votes] = whole[node[i], 0]
@@ -169,10 +169,10 @@ class EdgeDetector:
 
     def detect(self, image: np.ndarray) -> np.ndarray:
         """Return how likely each pixel of (H, W, 3) uint8 RGB is an edge: (H, W) float32 in [0, 1], not suppressed."""
-        found = self._detect_scales(image)
+        strengths = self._detect_scales(image)
         if self.mirror:
-            found = (found + self._detect_scales(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]) / 2
-        return found
+            strengths = (strengths + self._detect_scales(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]) / 2
+        return strengths
 
     def _detect_scales(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]

@@ -49,7 +49,9 @@ class EdgeForest(NamedTuple):
         """Return all arrays by name; the arrays of ``kept`` as ``kept_NAME``."""
         arrays = self._asdict()
         kept = arrays.pop("kept")
-        return arrays | ({OF_KEPT + name: array for name, array in kept._asdict().items()} if kept else {})
+        if kept:
+            arrays |= {OF_KEPT + name: array for name, array in kept._asdict().items()}
+        return arrays
 
 
 class EdgeTree(NamedTuple):
@@ -68,8 +70,8 @@ class EdgeTree(NamedTuple):
 def forest_of(arrays: Mapping[str, np.ndarray]) -> EdgeForest:
     """Build the forest from arrays; inverse of :meth:`EdgeForest.arrays`."""
     kept = {name: arrays[OF_KEPT + name] for name in KeptPatches._fields if OF_KEPT + name in arrays}
-    own = {name: arrays[name] for name in EdgeForest._fields if name != "kept"}
-    return EdgeForest(**own, kept=KeptPatches(**kept) if kept else None)
+    arrays_of_trees = {name: arrays[name] for name in EdgeForest._fields if name != "kept"}
+    return EdgeForest(**arrays_of_trees, kept=KeptPatches(**kept) if kept else None)
 
 
 def unlearned_forest(components: int) -> EdgeForest:
@@ -97,11 +99,11 @@ def grow_trees(
 
     def one(number: int) -> EdgeTree:
         random = np.random.default_rng([seed, number])
-        own = np.sort(random.choice(FEATURES, features, replace=False))
-        places = Places(*(column[own] for column in feature_places()))
+        chosen = np.sort(random.choice(FEATURES, features, replace=False))
+        places = Places(*(column[chosen] for column in feature_places()))
         drawn = sample_patches(scenes, places, bins, patches, random)
         tree = grow(drawn.codes, places.map, bins, drawn.segments, options, stream(seed, number))
-        feature = np.where(tree.feature < 0, -1, own[tree.feature]).astype(np.int32)
+        feature = np.where(tree.feature < 0, -1, chosen[tree.feature]).astype(np.int32)
         segments = np.stack([drop_specks(drawn.segments[medoid]) for medoid in tree.medoid])
         held = () if descriptor is None else keep(scenes, drawn, tree, descriptor, kept, random)
         return EdgeTree(feature, tree.weight, tree.threshold, tree.child, segments, *held)
@@ -136,7 +138,9 @@ def check_forest(head: nn.Module, components: int) -> None:
         LDLError: The buffers are no forest of segmentations, or no patches of its leaves.
     """
     shapes = {"start": "S", "segments": "N P", "points": "N B", "kernel": "B G H H", "bias": "B"}
-    kept = {OF_KEPT + name: shape for name, shape in shapes.items()} if components else {}
+    kept = {}
+    if components:
+        kept = {OF_KEPT + name: shape for name, shape in shapes.items()}
     sizes = check_shapes(
         head, {"P": LABEL * LABEL, "B": components, "G": CHANNELS, "H": SIDE}, roots="T", feature="M D", weight="M D",
         threshold="M", child="M", segments="L P", **kept,
@@ -165,9 +169,9 @@ def _check_segments(head: nn.Module, name: str) -> None:
     segments = head.get_buffer(name)
     check_range(head, name, segments, LABEL * LABEL)
     # In parts, because indices take eight times the memory and leaves may keep millions.
-    for number, part in enumerate(segments.split(CHECKED_ROWS)):
-        there = torch.zeros(len(part), LABEL * LABEL, dtype=torch.bool, device=part.device)
-        there.scatter_(1, part.long(), True)
-        gap = (there.sum(1) != part.amax(1).long() + 1).nonzero()
+    for number, block in enumerate(segments.split(CHECKED_ROWS)):
+        there = torch.zeros(len(block), LABEL * LABEL, dtype=torch.bool, device=block.device)
+        there.scatter_(1, block.long(), True)
+        gap = (there.sum(1) != block.amax(1).long() + 1).nonzero()
         if len(gap):
             refuse(head, name, f"row {number * CHECKED_ROWS + int(gap[0])} leaves out a number")

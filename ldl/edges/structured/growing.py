@@ -101,51 +101,51 @@ def grow(
     while waiting:
         waiting -= 1
         node, first, last, level = stack[waiting]
-        own = rows[first:last]
+        members = rows[first:last]
         draw_pairs(segments.shape[1], state, pairs)
-        found = False
+        is_split = False
         if level < options.depth and last - first >= 2 * options.min_leaf:
             least_side = 1 if options.early else options.min_leaf
             ones = 0
             if options.classes == 2 and options.balance == 0:
-                ones = two_classes(segments, own, pairs, scratch, state, labels)
-                f, cut = best_split(codes, own, labels, ones, options.tries, least_side, order, state)
+                ones = two_classes(segments, members, pairs, scratch, state, labels)
+                f, cut = best_split(codes, members, labels, ones, options.tries, least_side, order, state)
             else:
-                many_classes(segments, own, pairs, scratch, state, labels, counts)
+                many_classes(segments, members, pairs, scratch, state, labels, counts)
                 for k in range(options.classes):
                     costs[k] = max(counts[k], 1) ** -options.balance
-                f, cut = best_split_of_many(codes, own, labels, costs, options.tries, least_side, order, state)
+                f, cut = best_split_of_many(codes, members, labels, costs, options.tries, least_side, order, state)
                 # Hyperplanes separate one random class from the others.
                 chosen = np.int64(next_bits(state) % np.uint64(options.classes)) if options.sets else np.int64(0)
                 for i in range(last - first):
                     labels[i] = labels[i] == chosen
                 ones = counts[chosen]
-            found = f >= 0
-            if found and options.early:
+            is_split = f >= 0
+            if is_split and options.early:
                 goes = 0
-                for row in own:
+                for row in members:
                     goes += codes[f, row] <= cut
-                found = options.min_leaf <= goes <= last - first - options.min_leaf
-            if found:
+                is_split = options.min_leaf <= goes <= last - first - options.min_leaf
+            if is_split:
                 feature[node, :], weight[node, 0], weight[node, 1:] = f, 1, 0
                 threshold[node] = bins.edges[maps[f], cut]
             if options.sets and 0 < ones < last - first:
-                least = gain_of_cut(codes[f], cut, own, labels, ones) if found else 0.0
+                least = gain_of_cut(codes[f], cut, members, labels, ones) if is_split else 0.0
                 better, cut_off = best_hyperplane(
-                    codes, maps, bins.top, own, labels, ones, options.sets, options.min_leaf, options.shrinkage, least,
-                    order, state, feature[node], weight[node],
+                    codes, maps, bins.top, members, labels, ones, options.sets, options.min_leaf, options.shrinkage,
+                    least, order, state, feature[node], weight[node],
                 )  # fmt: skip
                 if better:
-                    found, threshold[node] = True, cut_off
-        if not found:
+                    is_split, threshold[node] = True, cut_off
+        if not is_split:
             child[node], start[leaves] = leaves, first
-            medoid[leaves] = medoid_row(segments, own, pairs)
+            medoid[leaves] = medoid_row(segments, members, pairs)
             leaves += 1
             continue
         child[node] = nodes
-        add_up(codes, maps, bins.top, own, feature[node], weight[node], sums)
-        for i in range(len(own)):
-            right[own[i]] = sums[i] > threshold[node]
+        add_up(codes, maps, bins.top, members, feature[node], weight[node], sums)
+        for i in range(len(members)):
+            right[members[i]] = sums[i] > threshold[node]
         border = partition(rows, spare, right, first, last)
         # The left child lies on top, so leaves are numbered from left to right, as their rows are.
         stack[waiting] = nodes + 1, border, last, level + 1

@@ -68,8 +68,8 @@ def learn_descriptor(
     Every process must call this. Collectives need tensors on ``device``.
     """
     # The last bits depend on the processor.
-    found = (torch.from_numpy(part).to(device) for part in _components(scenes, components, seed))
-    kernel, bias = (collective.broadcast(part).cpu().numpy() for part in found)
+    kernel_and_bias = (torch.from_numpy(array).to(device) for array in _components(scenes, components, seed))
+    kernel, bias = (collective.broadcast(array).cpu().numpy() for array in kernel_and_bias)
     return kernel, bias
 
 
@@ -85,9 +85,9 @@ def _components(scenes: Sequence[Scene], components: int, seed: int) -> Descript
     centred = (values - mean).reshape(len(values), CHANNELS, -1)
     spread = np.sqrt(np.square(centred).mean((0, 2)))[:, None]
     spread = np.where(spread > 0, spread, np.float32(1))
-    found = PCA(components, svd_solver="randomized", random_state=seed).fit((centred / spread).reshape(len(values), -1))
-    kernel = (found.components_.reshape(components, CHANNELS, -1) / spread).reshape(components, VALUES)
-    kernel = (kernel / np.sqrt(max(found.explained_variance_.sum(), 1e-12))).astype(np.float32, order="C")
+    pca = PCA(components, svd_solver="randomized", random_state=seed).fit((centred / spread).reshape(len(values), -1))
+    kernel = (pca.components_.reshape(components, CHANNELS, -1) / spread).reshape(components, VALUES)
+    kernel = (kernel / np.sqrt(max(pca.explained_variance_.sum(), 1e-12))).astype(np.float32, order="C")
     return kernel.reshape(-1, CHANNELS, SIDE, SIDE), -(kernel @ mean)
 
 
@@ -100,8 +100,8 @@ def _values(maps: np.ndarray, places: np.ndarray) -> Tensor:
 def describe_all(maps: np.ndarray, kernel: np.ndarray, bias: np.ndarray) -> Tensor:
     """Return the descriptors (h - 15, w - 15, D) of the patches at all cells of feature maps (26, h, w)."""
     channels = torch.from_numpy(maps[None, :CHANNELS])
-    found = F.conv2d(channels, torch.from_numpy(kernel), torch.from_numpy(bias))
-    return found[0].permute(1, 2, 0).contiguous()
+    projected = F.conv2d(channels, torch.from_numpy(kernel), torch.from_numpy(bias))
+    return projected[0].permute(1, 2, 0).contiguous()
 
 
 def keep(
@@ -122,9 +122,9 @@ def keep(
     kernel, bias = descriptor
     points = np.empty((len(rows), len(bias)), np.float32)
     for number, scene in enumerate(scenes):
-        own = np.flatnonzero(patches.places[rows, 0] == number)
-        points[own] = (
-            _values(scene.maps, patches.places[rows[own], 1:]).numpy() @ kernel.reshape(len(bias), -1).T + bias
+        of_scene = np.flatnonzero(patches.places[rows, 0] == number)
+        points[of_scene] = (
+            _values(scene.maps, patches.places[rows[of_scene], 1:]).numpy() @ kernel.reshape(len(bias), -1).T + bias
         )
     segments = np.stack([drop_specks(patches.segments[row]) for row in rows])
     return sizes, segments, points
@@ -161,9 +161,9 @@ class PatchNeighbours:
         voting = np.flatnonzero(votes)
         parts = [voting[first : first + PART] for first in range(0, len(voting), PART)]
         with ThreadPoolExecutor(self.threads) as pool:
-            solved = pool.map(lambda part: self._solve(near[part], counts[part], queries[part]), parts)
-            for part, found in zip(parts, solved):
-                weights[part] += np.float32(self.blend) * found
+            solved = pool.map(lambda chunk: self._solve(near[chunk], counts[chunk], queries[chunk]), parts)
+            for chunk, solution in zip(parts, solved):
+                weights[chunk] += np.float32(self.blend) * solution
         return near.reshape(rows, columns, -1), weights.reshape(rows, columns, -1)
 
     def _solve(self, near: np.ndarray, counts: np.ndarray, queries: Tensor) -> np.ndarray:

@@ -158,15 +158,15 @@ def sample_patches(
     """
     each = count / (2 * sum(len(scene.near) for scene in scenes))
     chosen = [_choose_places(scene.near, each, random) for scene in scenes]
-    bounds = np.cumsum([0, *(len(found) for found in chosen)])
+    bounds = np.cumsum([0, *(len(cells_of_scene) for cells_of_scene in chosen)])
     total = bounds[-1]
     codes, segments = np.empty((len(places.map), total), np.uint8), np.empty((total, LABEL * LABEL), np.uint8)
     cells = np.empty((total, 3), np.int32)
-    for number, (scene, found) in enumerate(zip(scenes, chosen)):
-        own = slice(bounds[number], bounds[number + 1])
-        bin_patches(scene.maps, places, bins, found[:, 1:], codes[:, own])
-        cut_segments(scene.segments, found, segments[own])
-        cells[own, 0], cells[own, 1:] = number, found[:, 1:]
+    for number, (scene, cells_of_scene) in enumerate(zip(scenes, chosen)):
+        inside = slice(bounds[number], bounds[number + 1])
+        bin_patches(scene.maps, places, bins, cells_of_scene[:, 1:], codes[:, inside])
+        cut_segments(scene.segments, cells_of_scene, segments[inside])
+        cells[inside, 0], cells[inside, 1:] = number, cells_of_scene[:, 1:]
     return Patches(codes, segments, cells)
 
 
@@ -184,23 +184,23 @@ def _choose_places(near: np.ndarray, each: float, random: np.random.Generator) -
 
 
 @compiled
-def cut_segments(segments: np.ndarray, found: np.ndarray, cut: np.ndarray) -> None:
+def cut_segments(segments: np.ndarray, places: np.ndarray, cut: np.ndarray) -> None:
     """Fill ``cut`` (n, 256) uint8 with the segmentations in the middle of patches, numbered 0, 1, ... in reading order.
 
-    ``segments`` are (A, H, W) integers; ``found`` (n, 3) has annotator, first cell row and first cell column.
+    ``segments`` are (A, H, W) integers; ``places`` (n, 3) has annotator, first cell row and first cell column.
     """
     seen = np.empty(LABEL * LABEL, segments.dtype)
-    for i in range(len(found)):
-        top, left = SHRINK * found[i, 1] + (PATCH - LABEL) // 2, SHRINK * found[i, 2] + (PATCH - LABEL) // 2
-        known = 0
+    for i in range(len(places)):
+        top, left = SHRINK * places[i, 1] + (PATCH - LABEL) // 2, SHRINK * places[i, 2] + (PATCH - LABEL) // 2
+        distinct = 0
         for p in range(LABEL * LABEL):
-            segment = segments[found[i, 0], top + p // LABEL, left + p % LABEL]
+            segment = segments[places[i, 0], top + p // LABEL, left + p % LABEL]
             number = 0
-            while number < known and seen[number] != segment:
+            while number < distinct and seen[number] != segment:
                 number += 1
-            if number == known:
-                seen[known] = segment
-                known += 1
+            if number == distinct:
+                seen[distinct] = segment
+                distinct += 1
             cut[i, p] = number
 
 

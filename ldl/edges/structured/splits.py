@@ -144,9 +144,9 @@ def best_hyperplane(
         Whether there is a split, and the threshold up to which the weighted sum goes left.
     """
     count, size = len(rows), len(feature)
-    found, threshold = False, np.float32(0)
+    improves, threshold = False, np.float32(0)
     if ones == 0 or ones == count:
-        return found, threshold
+        return improves, threshold
     best = least + 1e-9
     sample = min(count, SAMPLE)
     x, y, cost = np.empty((sample, size + 1)), np.empty(sample), np.empty(sample)
@@ -177,9 +177,9 @@ def best_hyperplane(
                 continue
             gain = _balanced_gain(left_ones / ones, (i + 1 - left_ones) / (count - ones))
             if gain > best:
-                best, found, threshold = gain, True, sums[ranks[i]]
+                best, improves, threshold = gain, True, sums[ranks[i]]
                 feature[:], weight[:] = tried, factors
-    return found, threshold
+    return improves, threshold
 
 
 @compiled
@@ -266,8 +266,8 @@ def _balanced_gain(ones: float, zeros: float) -> float:
 
 
 @inlined
-def _entropy(part: float, whole: float) -> float:
-    if part <= 0 or part >= whole:
+def _entropy(count: float, whole: float) -> float:
+    if count <= 0 or count >= whole:
         return 0.0
-    share = part / whole
+    share = count / whole
     return -share * np.log(share) - (1 - share) * np.log(1 - share)

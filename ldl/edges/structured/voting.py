@@ -172,7 +172,7 @@ def vote(
             any_edge = False
             for v in range(voters.shape[2]):
                 leaf, weight = np.uint64(voters[row, column, v]), weights[row, column, v]
-                own, count, near = table[leaf, 0], table[leaf, 1], table[leaf, 2]
+                start, count, near = table[leaf, 0], table[leaf, 1], table[leaf, 2]
                 if near == 0 or weight == 0:
                     continue
                 if not any_edge:
@@ -183,14 +183,14 @@ def vote(
                             for x in range(LABEL):
                                 window[c, y * LABEL + x] = colour[c, top + y, left + x]
                 for p in range(_ALL):
-                    label[p] = data[own + p]
+                    label[p] = data[start + p]
                 if sharpen:
-                    _fill_means(data, own + _ALL + near, count, sums, top, left, means)
+                    _fill_means(data, start + _ALL + near, count, sums, top, left, means)
                     _fill_nearest(window, means, count, least, nearest)
                     # The other pixels already have the nearest mean.
                     drawn = 0
                     for k in range(near):
-                        p = data[own + _ALL + k]
+                        p = data[start + _ALL + k]
                         moving[drawn] = p
                         drawn += nearest[p] != label[p]
                     for k in range(drawn):

@@ -1,29 +1,24 @@
-"""Tables of values and groups: what is read, how it is cut, and FG-NET's persons."""
+"""Tables of values and groups: what is read and how it is cut."""
 
 from __future__ import annotations
 
-import collections
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import fake_faces
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from ldl.data import FGNETAAM, TabularValues
+from ldl.data import TabularValues
 from ldl.data.tables.reading import read_values
-from ldl.data.tables.tabular_values import IMAGES
 from ldl.errors import LDLError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 Y = RNG.integers(0, 30, 40)
 G = np.repeat([f"p{number}" for number in range(8)], 5)
-REAL = Path(os.environ.get("LDL_DATA", "data"))
 
 
 def save(folder: Path, kind: str, **changed: Any) -> Path:
@@ -104,26 +99,3 @@ def test_reserved_names_that_are_given_are_taken(kind: str, tmp_path: Path) -> N
     options = {"target_key": "label:age", "group_key": "Person"}
     found = read_values(tmp_path / f"t.{kind}", **options)
     assert found.columns == ["a"] and found.groups is not None and len(np.unique(found.groups)) == 8
-
-
-def test_fgnet_rows_are_given_to_82_persons(tmp_path: Path) -> None:
-    data = FGNETAAM(path=str(fake_faces.fgnet_aam(tmp_path / "FG-NET_AAM.mat")))
-    data.setup()
-    assert data.num_folds == 82 and data.labels.unit == "years" and data.leaky is False
-    assert [len(rows) for rows in np.split(np.arange(1002), np.cumsum(IMAGES))[:-1]] == np.bincount(
-        data.groups
-    ).tolist()
-    with pytest.raises(LDLError, match="40 rows, not FG-NET's 1002"):
-        FGNETAAM(path=str(save(tmp_path, "npz", age=Y))).setup()
-
-
-@pytest.mark.skipif(not (REAL / "FGNET/images").is_dir(), reason="needs FGNET and ldl/FG-NET_AAM.mat in LDL_DATA")
-def test_persons_have_the_ages_of_the_pictures() -> None:
-    data = FGNETAAM()
-    data.setup()
-    ages = collections.defaultdict(list)
-    for path in (REAL / "FGNET/images").iterdir():
-        ages[int(path.name[:3])].append(float(path.name[4:6]))
-    assert data.values is not None and data.groups is not None
-    for person, own in ages.items():
-        assert sorted(own) == sorted(data.values[data.groups == person - 1])

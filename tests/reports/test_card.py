@@ -13,11 +13,11 @@ from fake_faces import utkface
 from ldl import charts
 from ldl.backbones.timm import Timm
 from ldl.data import LDLDataModule, TabularLDL
-from ldl.deploy.card import about_leaks, model_card
 from ldl.faces import UTKFace
 from ldl.heads import MeanPredictor, Softmax
 from ldl.jobs.crossval import crossvalidate
 from ldl.methods.conformal import Conformal
+from ldl.reports.card import about_leaks, model_card
 from ldl.run.results import summarize
 from ldl.task import Task
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from torch import nn
 
+from ldl.backbones.timm_network import TimmNetwork, local_weights, not_on_hub
 from ldl.checkpoint import replacing
 from ldl.data.base import LDLDataModule
 from ldl.data.sources import known_source
-from ldl.deploy.export_metadata import CODE, of_weights
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for
 from ldl.reports.files import ESCAPED, as_text, markdown
@@ -29,6 +29,9 @@ MODEL = """\
 - Backbone: {backbone}
 - Size: {parameters:,} parameters, and {buffers:,} numbers in the head's buffers
 - Input: {inputs}"""
+
+CODE = "MIT (ldl)"
+"""Licence of the code."""
 
 LICENCES = "- Code: {code}.\n- Weights: {weights}.\n- Data: {data}."
 
@@ -280,3 +283,24 @@ def _limits_of_labels(labels: LabelSpace) -> list[str]:
     outside = f"- Values outside of the labels, {labels_in_words(labels)}, cannot be predicted."
     people = "- The model was not examined for decisions about people; examine it for yours before you use it."
     return [outside, people] if labels.kind == "ordinal" else [people]
+
+
+def of_weights(backbone: nn.Module) -> str:
+    """Return the licences of the pretrained weights of timm networks in a backbone."""
+    said = []
+    for part in backbone.modules():
+        if not isinstance(part, TimmNetwork):
+            continue
+        if file := getattr(part, "weights", None):
+            said.append(f"unknown: {part.name} began with the file {file}")
+        elif part.pretrained and part.name not in not_on_hub:
+            import timm  # takes seconds, which runs without a network should not pay
+
+            config, file = timm.get_pretrained_cfg(part.model), local_weights(part.model)
+            licence = getattr(config, "license", None) or "a licence that it does not name"
+            where = f"the file {file.name}" if file else "pretrained weights"
+            said.append(
+                f"{part.name} began with {where}; timm gives its own under {licence}, and the images that "
+                "they were trained on, such as ImageNet (research only), may allow less"
+            )
+    return "; ".join(said) or "none but those of the data: no weights of others were loaded"

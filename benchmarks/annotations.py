@@ -36,7 +36,7 @@ from ldl.annotations.equivalence import MOST, compare
 from ldl.backbones import Timm
 from ldl.collective import Collective
 from ldl.data import CIFAR10H, LIDC, FERPlus
-from ldl.head import FittedHead, wanted_of
+from ldl.head import FittedHead
 from ldl.heads import (
     AAKNN,
     DSNA,
@@ -52,6 +52,7 @@ from ldl.heads import (
     Trained,
 )
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.protocols import Fold, kfold
 from ldl.reports.files import markdown
 
@@ -177,9 +178,8 @@ def predict(head: FittedHead, votes: Votes, fold: Fold, weighting: str) -> np.nd
         weight = weight / weight.mean()
     head.build(votes.features.shape[1], votes.labels)
     group = None if votes.groups is None else torch.from_numpy(votes.groups[fold.train])
-    columns = {"value": None, "group": group, "weight": weight}
     targets = torch.tensor(target, dtype=torch.float32)
-    head.fit(votes.features[fold.train], targets, Collective(), **wanted_of(head, columns))
+    head.fit(Rows(votes.features[fold.train], targets, weight=weight, group=group), Collective())
     with torch.no_grad():
         return np.asarray(head.eval()(votes.features[fold.test]).double().numpy())
 

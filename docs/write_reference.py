@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common.script import write_block
 from ldl.command import help as pages
 from ldl.command.console import find_subcommand
-from ldl.command.parser import RUN_OPTIONS
 from ldl.reports.files import markdown
+from ldl.run.run_options import RUN_OPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -90,9 +90,9 @@ def _help(action: argparse.Action) -> str:
 def run_options() -> str:
     """Return a table of the options of a run that belong to no group."""
     rows = [[f"`{name}`", "", "", text] for name, text in pages.PARSERS_OWN]
-    for name, (kind, default, text) in RUN_OPTIONS.items():
+    for name, (option, text) in RUN_OPTIONS.items():
         if name not in pages.GROUPS:
-            rows += _parsed(pages._option(f"--{name}", kind, default, text))
+            rows += _parsed(pages._option(f"--{name}", option.annotation, option.default, text))
     return markdown(["option", "type", "default", "effect"], rows)
 
 

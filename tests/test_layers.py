@@ -43,9 +43,6 @@ NOT_YET_FREE = {
 }
 """Domains that modules of the core still import; to be emptied."""
 
-BESIDE = {"ldl.deploy": {"ldl.faces"}}
-"""Domains that a domain may import."""
-
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((ROOT / "ldl").rglob("*.py"))
@@ -98,7 +95,7 @@ def test_the_core_imports_no_domain(module: str) -> None:
 @pytest.mark.parametrize("name", DOMAINS)
 def test_domains_stand_alone(name: str) -> None:
     others = {domain(other) for module in FILES if within(module, name) for other in imported(module)}
-    assert others - {None, name} <= BESIDE.get(name, set())
+    assert others <= {None, name}
 
 
 def test_no_circles() -> None:

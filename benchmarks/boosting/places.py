@@ -36,6 +36,7 @@ from ldl.collective import current_collective
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.synthetic import Trials
 from ldl.jobs.jobs import Row
+from ldl.methods.rows import Rows
 
 ALIGNED, CENTRED = ADA_BOOST = "AdaBoost, aligned", "AdaBoost, not aligned"
 LSE: dict[str, Any] = {"pooling": "lse", "r": 150.0}
@@ -168,7 +169,7 @@ def _mil_boost(features: Tensor, data: Trials, options: dict[str, Any]) -> tuple
     """Return the stumps and the start of a head that is fitted on the training bags (N, J, F)."""
     head = MILBoost(**options, threads=1, seed=0)
     head.build(features.shape[-1], data.labels)
-    head.fit(features, data.columns["target"][data.split.train], current_collective())
+    head.fit(Rows(features, data.columns["target"][data.split.train]), current_collective())
     columns = (column.tolist() for column in (head.feature, head.threshold, head.low, head.high))
     return [(int(feature), *rest) for feature, *rest in zip(*columns)], float(head.start)
 

@@ -48,12 +48,12 @@ class Timm(TimmNetwork):
             that are re-parameterised after training, such as RepVGG, have channels first.
     """
 
-    weights: str | None = option(default=None, may_change=True)
+    weights: str | None = option(default=None, may_change=True, role="start", is_path=True)
     freeze: bool = option(default=False, may_change=True)
     freeze_groups: int = option(default=0, least=0, may_change=True)
     freeze_statistics: bool = option(default=False, may_change=True)
     views: int = option(default=0, least=0, most=1000, may_change=True)
-    lr: float | None = option(default=None, least=0, may_change=True)
+    lr: float | None = option(default=None, least=0, may_change=True, role="start")
     drop_rate: float = option(default=0.0, least=0, most=1)
     drop_path_rate: float = option(default=0.0, least=0, below=1)
     mirror: bool = option(default=False, may_change=True)

@@ -74,7 +74,7 @@ class TimmNetwork(Backbone):
     std: Tensor = buffer()
 
     name: str = "resnet18"
-    pretrained: bool | Literal["auto"] = option(default=False, may_change=True)
+    pretrained: bool | Literal["auto"] = option(default=False, may_change=True, role="start")
     options: dict[str, Any] | None = None
     enlarge: float = option(default=1.0, least=1, most=16)
 

@@ -203,10 +203,10 @@ class Bags(ScaledRows):
     val_fraction: float = 0.0
     download = False
     protocol: BagProtocol | None = option(default=None, role="fold")  # type: ignore[assignment]  # a name after load
-    group_key: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
-    feature_columns: Sequence[str] | str = ()
-    drop: Sequence[str] | str = ()
+    group_key: str | None = option(default=None, role="group")
+    split_column: str | None = option(default=None, role="group")
+    feature_columns: Sequence[str] | str = option(default=(), role="feature")
+    drop: Sequence[str] | str = option(default=(), role="feature")
     unserved = (*ScaledRows.unserved, "table")
 
     _needed = True
@@ -229,7 +229,7 @@ class Bags(ScaledRows):
             self.protocol = usual if table.sets is None else "published"
         self.leaky = None if table.groups is None else self.protocol in ("kfold", "published")
         unused = table.keys.get("split_column") is not None and self.protocol != "published"
-        self.tell_taken(table.taken + f"; protocol {self.protocol} does not use the split" * unused)
+        self.report_columns(table.taken + f"; protocol {self.protocol} does not use the split" * unused)
         self.chosen = table.keys
         for name, column in table.keys.items():
             setattr(self, name, column)

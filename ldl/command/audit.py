@@ -6,8 +6,10 @@ import os
 import re
 import warnings
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +20,7 @@ from ldl.annotations.columns import VoteColumns, find_columns, matching_columns
 from ldl.charts.votes import rater_equivalence
 from ldl.command.options import CommandParser, add_options
 from ldl.data.annotated import Annotated
+from ldl.data.base import LDLDataModule
 from ldl.data.images.listed import ImageLDL, ImageValues, ListedImages, listed_names, lists_images
 from ldl.data.names import find_group
 from ldl.data.pictures import SUFFIXES, describe
@@ -31,22 +34,15 @@ from ldl.run.output import silence
 from ldl.tables import CsvTable, Parquet, open_named
 from ldl.tables.roles import Role, usual_columns
 from ldl.validation.files import as_stored, find_path, visible
+from ldl.validation.option import Option
 
 Table = TabularLDL | TabularValues
 Data = Table | ImageLDL | ImageValues
 KINDS: dict[str, type[Data]] = {kind.__name__: kind for kind in (TabularLDL, ImageLDL, TabularValues, ImageValues)}
-OF_TRAINING = {
-    *("path", "batch_size", "num_workers", "prefetch", "fold", "val_fraction", "balance", "scaling", "clip"),
-    *("weighting", "smooth", "augmentation", "train_transforms", "eval_transforms", "crop_size", "channels"),
-    "skip_unreadable",
-}
-"""Options of the data of a run that the audit lacks: they change neither rows nor labels, folds nor groups."""
-COLUMNS = ("item_column", "rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
-"""Options of the columns of votes."""
-ANSWERS = ("label_type", "no_vote", "duplicates", "multiple", "unlabelled")
-"""Options of the meaning of votes."""
-OF_VOTES = {*COLUMNS, *ANSWERS, "label_order", "group_key", "drop", "root"}
-"""Options of votes without features and images."""
+READ_ROLES = ("path", "fold", "group", "label", "feature", "place", "speed")
+"""Roles of options that decide what is read from a file, and how."""
+EVERY_IMAGE = {"crop_size": 8, "skip_unreadable": True}
+"""Options with which an audit finds the images that cannot be read; small crops find them too."""
 NO_FEATURES: tuple[Role, ...] = ("item", "image", "rater", "group", "split")
 """Roles of columns that are no features beside votes."""
 
@@ -62,7 +58,8 @@ def audit(args: list[str]) -> None:
         "file", help="a .mat, .npz, .csv or .parquet file, or a folder; relative paths are searched below LDL_DATA too"
     )
     parser.add_argument("--data", choices=KINDS, help="data class of the run; found by default")
-    names = dict.fromkeys(name for kind in KINDS.values() for name in options_of(kind) if name not in OF_TRAINING)
+    options_of_kinds = [each for kind in KINDS.values() for each in options_of(kind).items()]
+    names = dict.fromkeys(name for name, option in options_of_kinds if _is_read(name, option))
     votes = [name for name in names if name in options_of(Annotated)]
     add_options(parser, KINDS.values(), [name for name in names if name not in votes], {})
     group = parser.add_argument_group("annotations: votes of several annotators on each item")
@@ -80,13 +77,25 @@ def audit(args: list[str]) -> None:
         raise LDLError(_in_own_options(str(error), {*names, "data"})) from None
 
 
+def _is_read(name: str, option: Option) -> bool:
+    """Return whether the audit has an option of the data of a run. It makes no batches, and reads all folds."""
+    of_batches = option.role == "speed" and name in options_of(LDLDataModule)
+    return option.role in READ_ROLES and not of_batches and name not in ("path", "fold", *EVERY_IMAGE)
+
+
+def _arguments_of(function: Callable[..., object], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a function has as arguments of the same names."""
+    return {name: options[name] for name in signature(function).parameters if name in options}
+
+
 def _report(given: Namespace, options: dict[str, Any]) -> list[str]:
     """Return the lines of the audit. Raises LDLError."""
     file = find_path(os.path.expanduser(given.file), given.root and os.path.expanduser(given.root))
     table = open_named(file)
     kind = KINDS[given.data] if given.data else None if given.layout else _kind(file, table, options)
     if kind is None:
-        if unused := [name for name in options if name not in OF_VOTES]:
+        used = {*_arguments_of(read_annotations, options), "label_order", "group_key", "drop", "root"}
+        if unused := [name for name in options if name not in used]:
             raise LDLError(
                 f"{file} is read as votes without features, which have no use for --{unused[0]}; leave it out, or name "
                 "the data class with --data"
@@ -125,9 +134,8 @@ def _kind(file: Path, table: CsvTable | Parquet | None, options: dict[str, Any])
 
 def _vote_columns(table: CsvTable | Parquet, options: dict[str, Any]) -> VoteColumns:
     """Return the columns of votes in a table. Raises LDLError if there are none."""
-    given = {name: options[name] for name in COLUMNS if name in options}
-    group = options.get("group_key")
-    return find_columns(table.header, str(table.path), group_column=group, **given)
+    columns = _arguments_of(find_columns, options)
+    return find_columns(table.header, str(table.path), group_column=options.get("group_key"), **columns)
 
 
 def _beside_votes(table: CsvTable | Parquet, columns: VoteColumns, options: dict[str, Any]) -> list[str]:
@@ -145,7 +153,7 @@ def _describes_votes(kind: type[Data], table: CsvTable | Parquet, options: dict[
         columns = _vote_columns(table, options)
     except LDLError:
         return False
-    return columns.layout == "long" or any(name in options for name in COLUMNS if name != "item_column")
+    return columns.layout == "long" or bool(_arguments_of(find_columns, options).keys() - {"item_column"})
 
 
 def _set_up(kind: type[Data], file: str, options: dict[str, Any]) -> Data:
@@ -157,8 +165,7 @@ def _set_up(kind: type[Data], file: str, options: dict[str, Any]) -> Data:
             f"{file} is read by {kind.__name__}, which has no option {others[0]}; leave it out, or pass --data "
             f"{' or '.join(kinds)}"
         )
-    # Small crops find images that cannot be read.
-    usual = {"missing": "keep"} if issubclass(kind, Table) else {"crop_size": 8, "skip_unreadable": True}
+    usual = {"missing": "keep"} if issubclass(kind, Table) else EVERY_IMAGE
     # Every table has two folds; the number of rows, known after reading, limits their number.
     data = kind(**{**usual, "folds": 2, **options, "path": file, "val_fraction": 0.0})
     data.setup()
@@ -194,7 +201,7 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
     Raises:
         LDLError: The votes cannot be read, or there is a chart to draw and no item has two votes.
     """
-    columns = {name: options[name] for name in (*COLUMNS, *ANSWERS) if name in options}
+    columns = _arguments_of(read_annotations, options)
     table, group = open_named(file), options.get("group_key")
     images: list[str] = []
     if table is not None:

@@ -11,17 +11,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ldl.backbones.base import Backbone
 from ldl.command.arguments import Given, last_value
 from ldl.command.configs import find_config, merge, read_config
+from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.options import names_with_role
 from ldl.run.resume import LAST, last_of
-
-FOLDERS = ("dirpath", "save_dir")
-"""Options of callbacks and loggers that are folders, in which they write."""
-NAMES = ("filename", "name", "version", "sub_dir", "prefix")
-"""Options of callbacks and loggers that become parts of paths."""
-DROPPED = ("cache_dir", "download")
-"""Options that change no result and make files in a folder of their own; the usual places are taken instead."""
+from ldl.run.run_options import WRITER_OPTIONS
 
 
 def checkpoint_path(given: list[Given]) -> str | None:
@@ -62,7 +60,8 @@ def read_beside(config: Path) -> dict[str, Any]:
 
 def _without_places(part: Any) -> Any:
     if isinstance(part, dict):
-        return {name: _without_places(value) for name, value in part.items() if name not in DROPPED}
+        places = {name for base in (LDLDataModule, Head, Backbone) for name in names_with_role(base, "place")}
+        return {name: _without_places(value) for name, value in part.items() if name not in places}
     return [_without_places(each) for each in part] if isinstance(part, list) else part
 
 
@@ -73,10 +72,10 @@ def _check_places(part: Any, config: Path) -> None:
             raise _outside(config, name, value)
         if isinstance(value, dict | list):
             _check_places(value, config)
-        elif isinstance(value, str) and name in (*FOLDERS, *NAMES):
+        elif isinstance(value, str) and name in WRITER_OPTIONS:
             folder, path = config.parent.resolve(), Path(value)
             # A name is joined to a folder of the run, and a folder to the working directory.
-            leads = path.resolve() if name in FOLDERS else (folder / path).resolve()
+            leads = path.resolve() if WRITER_OPTIONS[name].is_path else (folder / path).resolve()
             if "://" in value or not leads.is_relative_to(folder):
                 raise _outside(config, name, value)
 

@@ -17,7 +17,6 @@ from ldl.command.classes import BASES, OURS, find_class, subclasses
 from ldl.command.console import GROUP as COMMANDS
 from ldl.command.messages import no_class, program
 from ldl.command.options import CommandParser, option_texts
-from ldl.command.parser import RUN_OPTIONS
 from ldl.data.sources import SOURCES
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
@@ -25,6 +24,7 @@ from ldl.options import options_of
 from ldl.plugins import discover, load_registered
 from ldl.run.loggers import WandbOptions
 from ldl.run.output import silence
+from ldl.run.run_options import RUN_OPTIONS
 from ldl.task import Task
 
 TITLES = {"model.head": "Heads", "data": "Data", "model.backbone": "Backbones"}
@@ -105,9 +105,9 @@ def _front() -> str:
         lines += ["", *_names(key)]
     lines += ["", "Subcommands:", *(_row(name, line) for name, line in summaries().items()), "", "Options:"]
     lines += [_row(name, text) for name, text in PARSERS_OWN]
-    for name, (kind, default, text) in RUN_OPTIONS.items():
+    for name, (option, text) in RUN_OPTIONS.items():
         if name not in GROUPS:
-            lines += _option(f"--{name}", kind, default, text)
+            lines += _option(f"--{name}", option.annotation, option.default, text)
     return "\n".join([*lines, "", "More:", *(_row(f"--help.{name}", line) for name, (_, line) in GROUPS.items())])
 
 

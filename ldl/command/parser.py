@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -20,19 +20,15 @@ from ldl.command.arguments import Given, plain, tokenize, words_of
 from ldl.command.classes import BASES, check_factories, find_class
 from ldl.command.configs import merge, read_config, read_option, with_current_paths
 from ldl.command.messages import one_line, program, refusals
-from ldl.command.ranges import check_ranges
 from ldl.command.values import BEGINS, MODE, document, our_rules
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.run.loggers import UsualLoggers, WandbOptions
+from ldl.run.loggers import UsualLoggers
 from ldl.run.processes import check_strategy, is_single_in_slurm, set_node_rank
+from ldl.run.run_options import RUN_OPTIONS, check_ranges
 from ldl.run.signals import SignalHandlers, listen_for_requeue, watch_processes
-from ldl.run.training import Select
 from ldl.task import Task
 from ldl.validation.yaml_text import resolved
-
-Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
-MatmulPrecision = Literal["highest", "high", "medium"]
 
 # The data modules distribute batches over the processes.
 TRAINER_DEFAULTS = {"use_distributed_sampler": False}
@@ -44,44 +40,6 @@ FORM = {"class_path", "init_args", "dict_kwargs"}
 """Keys of a class in a configuration."""
 
 USUAL_LOGGERS = f"{UsualLoggers.__module__}.{UsualLoggers.__qualname__}"
-
-RUN_OPTIONS: dict[str, tuple[Any, Any, str]] = {
-    "stage": (
-        Stage,
-        "fit",
-        "fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold. "
-        "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds. "
-        "tune: hyperparameters of a search space, such as -c configs/tune/tabular_ldlf.yaml beside the run's.",
-    ),
-    "ckpt_path": (
-        str | None,
-        None,
-        "Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, or a new run if "
-        "there is none yet.",
-    ),
-    "run_dir": (str | None, None, "Folder of this run; default runs/TIME_DATA_HEAD."),
-    "select": (Select, "last", "Weights that are tested after fit: the last, or the best by validation KL."),
-    "jobs": (
-        int,
-        1,
-        "Processes of this machine that run folds, candidates or trials at the same time.",
-    ),
-    "scheduler": (str | None, None, "Address of a Dask scheduler whose workers run them."),
-    "matmul_precision": (
-        MatmulPrecision,
-        "highest",
-        "Precision of float32 matrix products: highest is float32 throughout, high is TF32 and medium bfloat16, on "
-        "GPUs that have these.",
-    ),
-    "quote_formulas": (
-        bool,
-        False,
-        "Write names in predictions.csv that begin with =, +, - or @ with an apostrophe before them, for spreadsheet "
-        "programs, which read such cells as formulas. Numbers stay as they are.",
-    ),
-    "wandb": (WandbOptions, WandbOptions(), "Weights & Biases."),
-}
-"""Options of a run besides ``model``, ``data`` and ``trainer``: type, default, description."""
 
 
 class LDLCLI(LightningCLI):
@@ -136,8 +94,8 @@ class LDLCLI(LightningCLI):
         self.parser.prog = program()
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        for name, (kind, default, text) in RUN_OPTIONS.items():
-            parser.add_argument(f"--{name}", type=kind, default=default, help=text)
+        for name, (option, text) in RUN_OPTIONS.items():
+            parser.add_argument(f"--{name}", type=option.annotation, default=option.default, help=text)
         parser.set_defaults({"model.optimizer": None})  # jsonargparse would hand its arguments on to another one
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:

@@ -67,7 +67,7 @@ class Annotated(LDLDataModule):
 
     label_columns: Sequence[str] | str = option(default=(), role="label")
     votes_column: str | None = option(default=None, role="label")
-    votes: str | None = option(default=None, role="label")
+    votes: str | None = option(default=None, role="label", is_path=True)
     item_column: str | None = option(default=None, role="label")
     votes_item_column: str | None = option(default=None, role="label")
     rater_column: str | None = option(default=None, role="label")
@@ -80,8 +80,8 @@ class Annotated(LDLDataModule):
     multiple: Literal["error", "count"] = option(default="error", role="label")
     unlabelled: Literal["drop", "error"] = option(default="drop", role="fold")
     unknown_items: Literal["drop", "error"] = option(default="error", role="label")
-    weighting: Weighting = option(default="equal")
-    smooth: bool = False
+    weighting: Weighting = option(default="equal", role="training")
+    smooth: bool = option(default=False, role="training")
 
     annotations = None  # type: Annotations | None
     _observed = None  # type: torch.Tensor | None

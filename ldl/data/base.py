@@ -144,14 +144,14 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     """
 
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
-    num_workers: int = option(default=0, least=0, most=256, role="place")
-    prefetch: int = option(default=2, least=1, most=1024, role="place")
+    num_workers: int = option(default=0, least=0, most=256, role="speed")
+    prefetch: int = option(default=2, least=1, most=1024, role="speed")
     root: str | None = option(default=None, role="path")
     folds: int = option(default=10, least=2, most=10_000, role="fold")
     fold: int = option(default=0, least=0, role="fold")
     fold_seed: int = option(default=0, least=0, most=2**32 - 1, role="fold")
     val_fraction: float = option(default=0.1, least=0, below=1, role="validation")
-    balance: float = option(default=0.0, least=0, most=1)
+    balance: float = option(default=0.0, least=0, most=1, role="training")
 
     labels: LabelSpace = buffer()
     columns: dict[str, Any] = buffer()
@@ -229,11 +229,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             self._ready, self._cut_fold = False, -1
             self.setup()
 
-    def tell_taken(self, taken: str) -> None:
-        """Keep and print the description of the names found in the file."""
+    def report_columns(self, taken: str) -> None:
+        """Keep and print the description of the columns and other parts of a file that are used."""
         self.taken = taken
         if taken and process_rank() == 0:
             print(f"taken from {getattr(self, 'path', None)}: {taken}", flush=True)
+
+    tell_taken = report_columns  # its name in 0.2.0, which plugins call
 
     def cut(self) -> Fold:
         """Return the rows of ``fold``: scikit-learn's shuffled KFold, by group if there are groups.

@@ -38,9 +38,9 @@ class PictureFolder(Unlabelled):
     """
 
     path: str = option(kw_only=True, role="path")
-    boxes: str | None = None
-    detector: str | None = option(default=None, role="fold")
-    cache_dir: str | None = option(default=None, role="place")
+    boxes: str | None = option(default=None, is_path=True)
+    detector: str | None = option(default=None, role="fold", is_path=True)
+    cache_dir: str | None = option(default=None, role="place", is_path=True)
     path_column: str | None = option(default=None, role="fold")
     root = None
 

@@ -55,7 +55,7 @@ class PixelFeatures(TimmNetwork):
     side_outputs: int = option(default=0, least=0, most=8, may_change=True)
     freeze_statistics: bool = True
     fold: bool = option(default=False, may_change=True)
-    lr: float | None = option(default=None, least=0, may_change=True)
+    lr: float | None = option(default=None, least=0, may_change=True, role="start")
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, any height, any width) and return F. Raises LDLError."""

@@ -210,9 +210,9 @@ class FaceFolder(FaceAges):
     age_range = (0, 100)
     unused = ("boxes",)
 
-    detector: str | None = option(default=None, role="fold")
-    group_key: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
+    detector: str | None = option(default=None, role="fold", is_path=True)
+    group_key: str | None = option(default=None, role="group")
+    split_column: str | None = option(default=None, role="group")
 
     def __post_init__(self) -> None:
         if self.protocol is not None:  # else the list decides
@@ -253,4 +253,4 @@ class FaceFolder(FaceAges):
         used = [repr(column) if part == column else f"{part} {column!r}" for part, column in columns.items()]
         left = f"; left out {some(records.left_out)}" if records.left_out else ""
         unused = f"; protocol {self.protocol} does not use {some(idle)}" if idle else ""
-        self.tell_taken(f"columns {', '.join(used)}{left}{unused}")
+        self.report_columns(f"columns {', '.join(used)}{left}{unused}")

@@ -40,9 +40,9 @@ class Faces(Images):
     unused: ClassVar[tuple[str, ...]] = ()
 
     protocol: str | None = option(default=None, role="fold")
-    split_list: str | None = option(default=None, role="fold")
+    split_list: str | None = option(default=None, role="fold", is_path=True)
     alignment: Literal["landmarks", "box", "none"] | None = None
-    boxes: str | None = None
+    boxes: str | None = option(default=None, is_path=True)
     crop_size: int = option(default=112, least=8, most=4096, what="in pixels")
     margin: float | None = option(
         default=None, least=0, most=2, what="a share of the face's square", null="the usual one"

@@ -34,7 +34,7 @@ class TableFile(Unlabelled):
             if its entries differ and it is no feature.
     """
 
-    path: str = option(kw_only=True)
+    path: str = option(kw_only=True, role="path")
     feature_key: str | None = None
     item_column: str | None = None
 
@@ -86,7 +86,7 @@ class WholePictures(Unlabelled):
         path: Path of the file or folder, absolute, or relative to the working directory or the data folder.
     """
 
-    path: str = option(kw_only=True)
+    path: str = option(kw_only=True, role="path")
 
     instances: Inputs = buffer()
 

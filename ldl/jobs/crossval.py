@@ -47,7 +47,7 @@ from ldl.task import Task
 
 Parse = Callable[[list[str]], LDLCLI]
 """Parses the command line of a run, in any process."""
-Rows = dict[str, np.ndarray]
+PredictionColumns = dict[str, np.ndarray]
 Key = dict[str, str]
 
 MAX_DRAWN = 10
@@ -63,7 +63,7 @@ class FoldResult(NamedTuple):
     """
 
     content: dict[str, Any]
-    rows: Rows
+    rows: PredictionColumns
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def crossvalidate(
     trainer: Callable[[], pl.Trainer] | dict[str, Any] | None = None,
     folder: str | Path | None = None,
     select: Select = "last",
-    rows: list[Rows] | None = None,
+    rows: list[PredictionColumns] | None = None,
     each: Callable[[dict[str, Any]], None] | None = None,
     key: Key | None = None,
     quote: bool = False,

@@ -1,6 +1,6 @@
 """The identity of a result: digests of the configuration, the data, plugin sources and weights, and the version.
 
-Results are reused if nothing changed that decides them. Options of folders, workers and displays do not count.
+Results are reused if nothing changed that decides them. Options whose role changes no result do not count.
 """
 
 from __future__ import annotations
@@ -23,24 +23,21 @@ import numpy as np
 import torch
 from jsonargparse import Namespace
 
+from ldl.backbones.base import Backbone
 from ldl.backbones.timm_network import local_weights
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
 from ldl.errors import LDLError
-from ldl.options import names_with_role
+from ldl.head import Head
+from ldl.options import names_with_role, role_of
 from ldl.protocols import Fold
-from ldl.run.record import DISPLAY_OPTIONS, PLACE_OPTIONS
+from ldl.run.run_options import run_names, trainer_names
+from ldl.validation.option import NEUTRAL
 from ldl.validation.yaml_text import load_values
 
 VERSIONED = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations"}
 VERSIONED |= sys.stdlib_module_names
 """Packages whose classes change only with their version."""
-
-LIMITS = (
-    *("trainer.limit_val_batches", "trainer.limit_test_batches", "trainer.overfit_batches", "trainer.fast_dev_run"),
-    *("trainer.limit_predict_batches", "trainer.barebones"),
-)
-"""Options of Lightning that leave instances out."""
 
 OTHER_WORKER = (
     "a worker has other data, weights or plugins, or another version of ldl, than the process that started it"
@@ -60,15 +57,31 @@ def deciding_options(text: str) -> dict[str, Any]:
     The fold and the content of the data are left out.
     """
     content: dict[str, Any] = load_values(text)
-    for name in ("fold", *names_with_role(LDLDataModule, "path", "place")):
-        content["data"].get("init_args", {}).pop(name, None)
-    for name in DISPLAY_OPTIONS:
+    content["data"].get("init_args", {}).pop("fold", None)
+    _remove(content["data"], LDLDataModule, "path", *NEUTRAL)
+    for name, base in (("head", Head), ("backbone", Backbone)):
+        _remove(content["model"].get(name), base, *NEUTRAL)
+    for name in trainer_names(*NEUTRAL):
         content["trainer"].pop(name, None)
-    for name in PLACE_OPTIONS:
+    for name in run_names("start", *NEUTRAL):
         content.pop(name, None)
     if files := file_digests(content.get("model")) | source_digests(content):
         content["files"] = files
     return content
+
+
+def _remove(content: Any, base: type, *roles: str) -> None:
+    """Remove the options that have one of some roles from all classes below ``base`` in a part of a configuration.
+
+    An option that its class gives no role has the role of its name in other classes.
+    """
+    names = names_with_role(base, *roles)
+    for part in _parts(content):
+        if isinstance(part, dict) and isinstance(part.get("class_path"), str):
+            cls, options = pydoc.locate(part["class_path"]), part.get("init_args") or {}
+            for name in names & options.keys():
+                if role_of(cls, name) in ("", *roles):
+                    del options[name]
 
 
 def file_digests(content: Any) -> dict[str, str]:

@@ -24,47 +24,24 @@ from ldl.data.base import LDLDataModule
 from ldl.data.images.locators import shows_objects
 from ldl.data.picture_folder import PictureFolder
 from ldl.errors import LDLError
+from ldl.head import Head
 from ldl.inference.data import TableFile, WholePictures
-from ldl.options import options_of
+from ldl.options import names_with_role, options_of, role_of
 from ldl.protocols import Fold
+from ldl.run.run_options import is_neutral
 from ldl.spec import from_spec
 from ldl.tables.csv_table import MARKS
+from ldl.task import Task
 from ldl.validation.yaml_text import resolved
 
 KEY = "options"
 """Entry of a checkpoint: the configuration of its run."""
-DISPLAY_OPTIONS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
-"""Options of a trainer that change no result."""
-PLACE_OPTIONS = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler", "quote_formulas")
-"""Options of a run that change no result."""
-RESTORED = ("optimizer", "lr_scheduler", "start", "backbone")
-"""Parts of ``model`` that a resumed run takes from its checkpoint; of the backbone, only ``BEGINNINGS``."""
-BEGINNINGS = ("pretrained", "weights", "lr")
-"""Options of the backbone that decide its initial weights and its learning rate."""
 
 ROWS_KEY = "trained_on"
 """Entry of a checkpoint: a digest of the data, and the part of the split of each instance."""
 TRAIN, VAL = 1, 2
 SAMPLED = 1000
 """Number of instances in the digest of the data."""
-
-LABELLING = {
-    f"--data.{name}"
-    for name in (
-        *(
-            "group_key",
-            "split_column",
-            "target_key",
-            "value_key",
-            "normalize",
-            "label_names",
-            "label_values",
-            "label_unit",
-        ),
-        *("low", "high", "step", "unit", "sigma", "encoder", "balance"),
-    )
-}
-"""Options about labels and groups, which a prediction does not read."""
 
 
 class Record(pl.Callback):
@@ -88,14 +65,14 @@ def check_resumed(checkpoint: dict[str, Any], path: str, content: dict[str, Any]
     before = _saved(checkpoint, path).get("model")
     if not isinstance(before, dict):
         return
-    now = content["model"]
-    for part in RESTORED:
-        for name, _, _ in _pairs(before.get(part, now[part]), now[part], f"model.{part}"):
-            if part != "backbone" or name.rpartition(".")[2] in BEGINNINGS:
-                raise LDLError(
-                    f"{name} has no effect on a resumed run, which keeps the value in its checkpoint; leave the option "
-                    "out, or begin a new run with these weights: --model.start in place of --ckpt_path"
-                )
+    started = {name: names_with_role(base, "start") for name, base in (("head", Head), ("backbone", Backbone))}
+    for name, _, _ in _differences(before, content["model"], "model"):
+        _, part, *inside = name.split(".")
+        if role_of(Task, part) == "start" or (inside and inside[-1] in started.get(part, ())):
+            raise LDLError(
+                f"{name} has no effect on a resumed run, which keeps the value in its checkpoint; leave the option "
+                "out, or begin a new run with these weights: --model.start in place of --ckpt_path"
+            )
 
 
 def changes_of(checkpoint: dict[str, Any], path: str, content: dict[str, Any]) -> str:
@@ -103,21 +80,20 @@ def changes_of(checkpoint: dict[str, Any], path: str, content: dict[str, Any]) -
 
     The arguments are those of :func:`check_resumed`. Options that change no result are left out.
     """
-    found = [
+    changes = [
         f"{name} {now} in place of {before}"
-        for name, before, now in _pairs(_saved(checkpoint, path), content)
-        if name.partition(".")[0] not in PLACE_OPTIONS and name.removeprefix("trainer.") not in DISPLAY_OPTIONS
+        for name, before, now in _differences(_saved(checkpoint, path), content)
+        if not is_neutral(name) and name.split(".")[:2] not in (["model", "head"], ["model", "backbone"])
     ]
-    return f"from step {checkpoint['global_step']:,} on: {', '.join(found)}" if found else ""
+    return f"from step {checkpoint['global_step']:,} on: {', '.join(changes)}" if changes else ""
 
 
-def _pairs(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, old and new value of the options that differ, without the options of head and backbone."""
+def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, old and new value of the options that differ."""
     if isinstance(before, dict) and isinstance(now, dict) and class_name(before) == class_name(now):
         for name in sorted(now.keys() & before.keys()):
             path = where if name == "init_args" else f"{where}.{name}".removeprefix(".")
-            if path not in ("model.head", "model.backbone"):
-                yield from _pairs(before[name], now[name], path)
+            yield from _differences(before[name], now[name], path)
     elif before != now:
         old, new = (class_name(value) if isinstance(value, dict) else value for value in (before, now))
         yield where, old, new
@@ -195,18 +171,19 @@ def with_new_data(args: list[str], checkpoint: dict[str, Any], path: str) -> lis
 
     The class of the configured data, which reads one data set with its labels and folds, is replaced by a class that
     reads inputs as the checkpoint describes. It stays if the checkpoint has no such description, if ``path`` is a list
-    of faces, which may locate them, or if another of its options is given, such as a protocol. Options about labels and
-    groups are removed.
+    of faces, which may locate them, or if another of its options is given, such as a protocol. Options about labels,
+    groups and training are removed.
     """
     served = _class_for(checkpoint[CHECKPOINT_KEY], path)
     if served is None:
         return args
-    known = {f"--data.{name}" for name in options_of(served)}
-    given = [option for option in tokenize(args) if option.name not in LABELLING - known]
-    own = [number for number, option in enumerate(given) if option.name.startswith("--data.")]
-    if {given[number].name for number in own} - known:
+    accepted = options_of(served).keys()
+    unread = names_with_role(LDLDataModule, "label", "group", "training") - accepted
+    options = [option for option in tokenize(args) if option.name not in {f"--data.{name}" for name in unread}]
+    of_data = [number for number, option in enumerate(options) if option.name.startswith("--data.")]
+    if {options[number].name for number in of_data} - {f"--data.{name}" for name in accepted}:
         return args
-    return [*words_of(given[: own[0]]), "--data", served.__name__, *words_of(given[own[0] :])]
+    return [*words_of(options[: of_data[0]]), "--data", served.__name__, *words_of(options[of_data[0] :])]
 
 
 def _class_for(described: dict[str, Any], path: str) -> type[LDLDataModule] | None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import LambdaCallback, ModelCheckpoint
@@ -16,10 +16,9 @@ from ldl.errors import LDLError
 from ldl.reports.rows import Report
 from ldl.run.record import TrainedRows
 from ldl.run.results import fold_result, served
+from ldl.run.run_options import Select
 from ldl.run.signals import StopCheckpoint
 from ldl.task import Task
-
-Select = Literal["last", "best"]
 
 NOTHING_BEST = (
     "--select best: nothing is validated, so no weights are best; let training validate (trainer.max_epochs, "

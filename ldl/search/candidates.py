@@ -22,7 +22,6 @@ from ldl.data.storage import pieces
 from ldl.errors import LDLError
 from ldl.jobs.crossval import Parse
 from ldl.jobs.identity import (
-    LIMITS,
     check_one_process,
     content_digest,
     data_text,
@@ -32,6 +31,7 @@ from ldl.jobs.identity import (
 )
 from ldl.options import Option
 from ldl.run.run import seed_of
+from ldl.run.run_options import trainer_names
 from ldl.run.training import fit_and_test, seed_everything
 from ldl.search.selection import Candidate, Selection, Setting
 from ldl.task import Task
@@ -39,13 +39,7 @@ from ldl.validation.yaml_text import dump, resolved
 
 T = TypeVar("T")
 
-NO_FILES: dict[str, Any] = {
-    "logger": False,
-    "enable_checkpointing": False,
-    "enable_progress_bar": False,
-    "enable_model_summary": False,
-    "devices": 1,
-}
+NO_FILES: dict[str, Any] = {"devices": 1, **dict.fromkeys(trainer_names("display"), False)}
 """Options of a trainer that works in this process, leaves no files and prints nothing."""
 
 
@@ -339,11 +333,11 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {made[0].name}; "
                     "give all candidates the same options of rows and folds"
                 )
-            limit = next(
-                (n for n in LIMITS if candidate.value(setting, n) != made[0].value(made[0].settings[0], n)), None
-            )
-            if limit is not None:
-                raise LDLError(f"candidate {candidate.name}: {limit} leaves instances out; give it on the command line")
+            for name in sorted(f"trainer.{limit}" for limit in trainer_names("limit")):
+                if candidate.value(setting, name) != made[0].value(made[0].settings[0], name):
+                    raise LDLError(
+                        f"candidate {candidate.name}: {name} leaves instances out; give it on the command line"
+                    )
     return made
 
 

@@ -20,13 +20,12 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.metrics.registry import higher_is_better, main_metrics
 from ldl.options import names_with_role
 from ldl.plugins import discover
+from ldl.run.run_options import is_neutral
 from ldl.search.statistics import p_value
 from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import load_values
 
 COLUMNS = ("when", "data", "protocol", "head", "stage", "folds")
-NOT_COMPARED = ("run_dir.", "wandb.", "data.fold.", "stage.", "trainer.logger.", "trainer.default_root_dir.")
-"""Options that a comparison of two runs leaves out."""
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, StopIteration)
 
 
@@ -311,7 +310,7 @@ def unpaired(first: Run, second: Run) -> str | None:
     for run in (first, second):
         if not run.options:
             return f"the options of {run.folder} are not known"
-    deciding = sorted(names_with_role(LDLDataModule, "path", "fold", "label") - {"fold"})
+    deciding = sorted(names_with_role(LDLDataModule, "path", "fold", "group", "label") - {"fold"})
     for name in ("data.class_path", *(f"data.{name}" for name in deciding)):
         if first.options.get(name) != second.options.get(name):
             return f"{name} is {first.options.get(name)} and {second.options.get(name)}"
@@ -342,6 +341,6 @@ def _differing_options(first: Run, second: Run) -> list[str]:
     rows = [
         [name, *(str(run.options.get(name, "-")) for run in (first, second))]
         for name in dict.fromkeys([*first.options, *second.options])
-        if not f"{name}.".startswith(NOT_COMPARED) and first.options.get(name) != second.options.get(name)
+        if name != "data.fold" and not is_neutral(name) and first.options.get(name) != second.options.get(name)
     ]
     return aligned([["option", "A", "B"], *rows]) if rows else ["the same options"]

@@ -25,12 +25,11 @@ from ldl.charts.drawing import captioned, spared
 from ldl.checkpoint import replacing
 from ldl.command.arguments import plain
 from ldl.command.messages import program, refusals
-from ldl.command.parser import LDLCLI, RUN_OPTIONS
+from ldl.command.parser import LDLCLI
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.jobs.crossval import FoldResult, Folds, Parse, configured_folds
 from ldl.jobs.identity import (
-    LIMITS,
     content_digest,
     data_text,
     deciding_options,
@@ -40,7 +39,7 @@ from ldl.jobs.identity import (
 )
 from ldl.jobs.jobs import PerProcess, Workers
 from ldl.metrics import higher_is_better, metrics_for
-from ldl.options import ROLES, check_options, role_of
+from ldl.options import check_options, role_of
 from ldl.reports.files import write_json
 from ldl.run import signals
 from ldl.run.console import bars
@@ -48,6 +47,7 @@ from ldl.run.output import quiet_trainers
 from ldl.run.results import print_table
 from ldl.run.run import make_task, seed_of
 from ldl.run.run_dir import SEARCHES, check_no_run, check_writable, choose_folder
+from ldl.run.run_options import RUN_OPTIONS, trainer_names
 from ldl.run.training import seed_everything
 from ldl.search.candidates import NO_FILES, check_from_scratch, have_same_tests
 from ldl.search.compare import setting_text
@@ -55,6 +55,7 @@ from ldl.search.selection import ALL, Part, Setting, on_split, validation_splits
 from ldl.search.space import Dimension, TuneFile, grid_size
 from ldl.search.study import Studies, Study, draw_search, load_optuna, write_trials
 from ldl.task import Task
+from ldl.validation.option import ROLES
 from ldl.validation.yaml_text import load_values
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
 VALIDATED = ("distribution", "class", "value", "line")
 """Kinds of metrics that validation has: intervals and sets are calibrated after it."""
-DECIDING = ("path", "fold", "validation", "label")
+DECIDING = ("path", "fold", "group", "validation", "label")
 """Roles of options that decide what the settings of a search are measured on."""
 FIXED = "settings are compared on the same instances and labels, so give it once, on the command line"
 
@@ -189,8 +190,8 @@ def _check_role(name: str, data: LDLDataModule) -> None:
     group, _, rest = name.partition(".")
     if group == "data" and (role := role_of(data, rest.partition(".")[0])) in DECIDING:
         raise LDLError(f"it decides {ROLES[role]}; {FIXED}")
-    if name in LIMITS:
-        raise LDLError(f"it decides how many instances are measured; {FIXED}")
+    if group == "trainer" and rest in trainer_names("limit"):
+        raise LDLError(f"it decides {ROLES['limit']}; {FIXED}")
     if group in RUN_OPTIONS and group != "matmul_precision":
         raise LDLError("it is no option of a model, its training or its inputs; leave it out of the space")
 

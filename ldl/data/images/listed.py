@@ -186,8 +186,8 @@ class ListedImages(Images):
     crop_size: int | None = option(default=128, least=8, most=4096, what="in pixels", null="the size of the images")
     channels: Literal[1, 3] = 3
     path_column: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
-    group_key: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="group")
+    group_key: str | None = option(default=None, role="group")
 
     _needed = True
 
@@ -291,7 +291,7 @@ class ListedImages(Images):
         named = {"images": listing.column, "split": listing.split if published else None, "group": listing.group}
         columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
         unused = "" if published or not listing.split else f"; protocol {self.protocol} does not use {listing.split!r}"
-        self.tell_taken(", ".join([*columns, content]) + unused)
+        self.report_columns(", ".join([*columns, content]) + unused)
 
     @property
     def preprocessing(self) -> dict[str, Any]:

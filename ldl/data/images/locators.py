@@ -35,7 +35,7 @@ class Locator(Protocol):
     """Locates the objects of images, so that each is cropped as in training.
 
     Attributes:
-        hint: What a user is told of images without a place: how they are used, and what locates the objects.
+        hint: How images without a place are used, and what locates the objects in them; the end of a message.
     """
 
     hint: str

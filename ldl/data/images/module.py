@@ -58,12 +58,12 @@ class Images(LDLDataModule):
 
     path: str | None = option(default=None, role="path")
     protocol: str | None = option(default=None, role="fold")  # type: ignore[assignment]
-    augmentation: Literal["light", "strong", "none"] = "light"
-    train_transforms: Sequence[BasicTransform | BaseCompose] | None = None
+    augmentation: Literal["light", "strong", "none"] = option(default="light", role="training")
+    train_transforms: Sequence[BasicTransform | BaseCompose] | None = option(default=None, role="training")
     eval_transforms: Sequence[BasicTransform | BaseCompose] | None = None
     split_copies: bool = option(default=False, role="fold")
     skip_unreadable: bool = option(default=False, role="fold")
-    cache_dir: str | None = option(default=None, role="place")
+    cache_dir: str | None = option(default=None, role="place", is_path=True)
 
     @property
     def _protocol(self) -> FaceProtocol:

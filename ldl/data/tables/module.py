@@ -62,7 +62,7 @@ class ScaledRows(LDLDataModule):
     path: str = option(kw_only=True, role="path")
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
-    missing: Literal["fill", "keep", "refuse"] = "fill"
+    missing: Literal["fill", "keep", "refuse"] = option(default="fill", role="feature")
     download: bool = option(default=False, role="place")
 
     features: np.ndarray | RowFile = buffer()
@@ -72,7 +72,7 @@ class ScaledRows(LDLDataModule):
     encoding = None  # type: Encoding | None
     scaled: Column = buffer()
     unserved = (*LDLDataModule.unserved, "features", "mixed")
-    _borrowed = False
+    _scaled_like_a_task = False
 
     @property
     def file(self) -> Path:
@@ -111,7 +111,7 @@ class ScaledRows(LDLDataModule):
             scaler.fit(self.features[rows], self.weight_of(rows), flags)
         scaler.keep_distinct(self.features, rows)
         self._scale_by(scaler)
-        self._borrowed = False
+        self._scaled_like_a_task = False
 
     def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the weights of rows in encoding and scaling features; None, the default, weighs them equally."""
@@ -128,7 +128,7 @@ class ScaledRows(LDLDataModule):
         same = (np.array_equal(learned, before.get(name, ())) for name, learned in scaler.learned.items())
         if scaler.learned.keys() != before.keys() or not all(same):
             self._scale_by(scaler)
-            self._borrowed = True
+            self._scaled_like_a_task = True
             self._forget_features()
 
     def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
@@ -143,7 +143,7 @@ class ScaledRows(LDLDataModule):
             else:
                 self._encode_as(preprocessing)
             self.load_state_dict(preprocessing["scaling"])
-        elif self._borrowed:
+        elif self._scaled_like_a_task:
             self.prepare_fold()
             self._forget_features()
 
@@ -215,7 +215,7 @@ class ScaledRows(LDLDataModule):
         if self.encoding is None or encoding.state() != self.encoding.state():
             self._encode_by(encoding)
             self._scale_by(FeatureScaler.from_state(preprocessing["scaling"]))
-            self._borrowed = True
+            self._scaled_like_a_task = True
             self._forget_features()
 
     def _scale_by(self, scaler: FeatureScaler) -> None:
@@ -256,13 +256,13 @@ class GroupedRows(ScaledRows):
     groups_needed = True
     sets = None  # type: np.ndarray | None
 
-    group_key: str | None = option(default=None, role="fold")
-    split_column: str | None = option(default=None, role="fold")
-    in_memory: float = option(default=256.0, least=0, role="place")
-    cache_dir: str | None = option(default=None, role="place")
-    feature_columns: Sequence[str] | str = ()
-    drop: Sequence[str] | str = ()
-    category_columns: Sequence[str] | str = ()
+    group_key: str | None = option(default=None, role="group")
+    split_column: str | None = option(default=None, role="group")
+    in_memory: float = option(default=256.0, least=0, role="speed")
+    cache_dir: str | None = option(default=None, role="place", is_path=True)
+    feature_columns: Sequence[str] | str = option(default=(), role="feature")
+    drop: Sequence[str] | str = option(default=(), role="feature")
+    category_columns: Sequence[str] | str = option(default=(), role="feature")
     protocol = None  # type: Any  # a name after load
     group_names = None  # type: list[str] | None
     _trained_categories = []  # type: list[str]
@@ -286,7 +286,7 @@ class GroupedRows(ScaledRows):
             named.append(f"no features are {some(list(table.left_out))} (data.feature_columns decides)")
         for key, name in table.keys.items():
             setattr(self, key, name)
-        self.tell_taken(", ".join(named))
+        self.report_columns(", ".join(named))
 
     def follow(
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None

@@ -55,7 +55,7 @@ class TabularLDL(Annotated, GroupedRows):
         label_unit: Unit of ``label_values``.
     """
 
-    feature_key: str | None = None
+    feature_key: str | None = option(default=None, role="feature")
     target_key: str | None = option(default=None, role="label")
     normalize: bool = option(default=False, role="label")
     protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load

@@ -147,9 +147,9 @@ class Valued(LDLDataModule):
 
     grid: LabelGrid = buffer()
 
-    low: float | None = option(default=None, role="fold")
-    high: float | None = option(default=None, role="fold")
-    step: float | None = option(default=None, above=0, null="one from the values", role="fold")
+    low: float | None = option(default=None, role="label")
+    high: float | None = option(default=None, role="label")
+    step: float | None = option(default=None, above=0, null="one from the values", role="label")
     unit: str = option(default="", role="label")
     sigma: float | None = option(default=None, above=0, null="one from the step", role="label")
     encoder: Encoder = option(default="gaussian", role="label")
@@ -218,7 +218,7 @@ class TabularValues(Valued, GroupedRows):
             ``group_exclusive``.
     """
 
-    feature_key: str | None = None
+    feature_key: str | None = option(default=None, role="feature")
     value_key: str | None = option(default=None, role="label")
     protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load
 

@@ -10,8 +10,8 @@ import pytest
 from jsonargparse import Namespace
 
 from ldl.command.parser import LDLCLI
-from ldl.command.ranges import RANGES, check_ranges
 from ldl.errors import LDLError
+from ldl.run.run_options import RANGES, check_ranges
 
 
 def configuration(name: str, value: Any) -> Namespace:

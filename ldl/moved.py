@@ -24,7 +24,7 @@ MODULES = {
     "ldl.cli.help": "ldl.command.help",
     "ldl.cli.options": "ldl.command.options",
     "ldl.cli.scaffold": "ldl.command.scaffold",
-    "ldl.cli.training": "ldl.command.training",
+    "ldl.cli.training": "ldl.run.main",
     "ldl.data.bags": "ldl.bags.bags",
     "ldl.data.edges.bsds500": "ldl.edges.bsds500",
     "ldl.data.edges.crops": "ldl.edges.crops",
@@ -95,6 +95,7 @@ NAMES = {
     "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
     "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
     "ldl.cli.main": "ldl.command.console.main",
+    "ldl.command.parser.LDLCLI": "ldl.command.config.Config",
     "ldl.data.BSDS500": "ldl.edges.bsds500.BSDS500",
     "ldl.data.Bags": "ldl.bags.bags.Bags",
     "ldl.data.FGNET": "ldl.faces.ages.FGNET",
@@ -163,6 +164,9 @@ NAMES = {
     "ldl.metrics.ordinal.Rows": "ldl.metrics.ordinal.OrdinalPredictions",
     "ldl.inference.table_file.TableFile": "ldl.inference.data.TableFile",
     "ldl.inference.whole_pictures.WholePictures": "ldl.inference.data.WholePictures",
+    "ldl.run.run.make_task": "ldl.run.parts.make_task",
+    "ldl.run.run.make_trainer": "ldl.run.parts.make_trainer",
+    "ldl.run.run.seed_of": "ldl.command.config.seed_of",
 }
 """Current paths of classes and functions, by their paths in older checkpoints and configurations."""
 

@@ -46,7 +46,8 @@ from scipy.special import softmax
 from benchmarks.common.data import inputs_of
 from benchmarks.common.script import launch, make_parser, show, write_block
 from ldl.command import main as train
-from ldl.command.training import parse_anew
+from ldl.command.arguments import tokenize
+from ldl.command.command_line import Command
 from ldl.jobs.store import FOLDER, Key, Result, Store
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
@@ -175,10 +176,9 @@ def fresh_kl(command: list[str]) -> dict[str, np.ndarray]:
     Args:
         command: Command of the comparison, on the whole table.
     """
-    file = read_comparison(command)
-    assert file is not None
+    file = read_comparison(Command(tokenize(command)))
     losses, table, none = {}, np.arange(ROWS), np.arange(0)
-    for candidate in make_candidates(file, parse_anew):
+    for candidate in make_candidates(file):
         for setting in candidate.settings:
             candidate.open(setting, 0).split = Fold(table, none, none)
         setting = file.selection.choose(candidate, ALL).setting

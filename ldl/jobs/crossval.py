@@ -6,7 +6,9 @@ the key of whatever decides it, and is not trained again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,25 +16,26 @@ from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
-from jsonargparse import Namespace
 from rich.console import Console
 
-from ldl.command.messages import refusals
-from ldl.command.parser import LDLCLI
+from ldl.collective import process_rank
+from ldl.command.arguments import tokenize
+from ldl.command.command_line import Command, parse_anew
+from ldl.command.config import Config
+from ldl.command.messages import user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.jobs.folds import FoldResult, Folds, all_folds, fold_folder
-from ldl.jobs.identity import OTHER_WORKER, check_one_process, folds_key
+from ldl.jobs.identity import OTHER_WORKER, check_one_process, deciding_options, folds_key
 from ldl.jobs.store import Key, Result, Store
 from ldl.jobs.workers import PerProcess, Workers
+from ldl.reports.files import write_json
 from ldl.run import console, signals
-from ldl.run.run import make_task, make_trainer, read_by, seed_of, show
+from ldl.run.parts import Parts
+from ldl.run.run import read_by, show
 from ldl.run.run_dir import choose_folder, cleanup_on_error, run_dir_lock, run_name
 from ldl.run.training import Select, seed_everything
 from ldl.task import Task
-
-Parse = Callable[[list[str]], LDLCLI]
-"""Parses the command line of a run, in any process."""
 
 MAX_DRAWN = 10
 """Folds get charts of their own up to this number; more folds are small and take long to draw."""
@@ -116,86 +119,96 @@ def _train_missing(
     return folds.combine(tested, task), tested
 
 
-def run_crossval(cli: LDLCLI, parse: Parse) -> None:
+def run_crossval(command: Command) -> None:
     """Train and test every fold of a configuration in ``fold_0``, ``fold_1``, ...; finished folds are kept.
-
-    Args:
-        cli: The parsed command line.
-        parse: Parses a command line in any process.
 
     Raises:
         LDLError: the run directory has other folds, or a fold failed.
     """
-    config = cli.config
-    if config.ckpt_path is not None:
+    config, values = command.config, command.config.values
+    if values.ckpt_path is not None:
         raise LDLError("--stage crossval takes no --ckpt_path; to resume, use the same command with its --run_dir")
-    workers = Workers(config.jobs, config.scheduler)
+    workers = Workers(values.jobs, values.scheduler)
     if workers.are_remote:
-        check_one_process(config, "--jobs and --scheduler train each fold")
-    data = cli.make_data(of_fold(config, 0))
-    folder = choose_folder(config, data, _head_name(config))
-    with run_dir_lock(folder, read_by(config, data)), cleanup_on_error(folder), refusals():
+        check_one_process(values, "--jobs and --scheduler train each fold")
+    first = Parts(config.of_fold(0))
+    data = first.data
+    folder = choose_folder(values, data, config.head)
+    with run_dir_lock(folder, read_by(first)), cleanup_on_error(folder), user_errors():
         signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-        seed_everything(seed_of(config))
+        seed_everything(config.seed)
         data.setup()
-        text = cli.dump(of_fold(config, 0))
-        folds = configured_folds(cli, data, folder, folds_key(text, data))
+        text = first.config.text()
+        key = folds_key(text, data)
+        _renew_old_keys(folder, key, config, data)
+        folds = configured_folds(config, data, folder, key)
         missing = [number for number in all_folds(data) if folds.read(number) is None]
         if len(missing) < data.num_folds:
             console.say(f"{data.num_folds - len(missing)} of {data.num_folds} folds are done")
         if workers.are_remote and missing:
-            console.say(console.opening_elsewhere(config.model.head.class_path, data, str(workers)))
+            console.say(console.opening_elsewhere(config.head, data, str(workers)))
             run_dir = str(folder.absolute())
-            remote = PerProcess(f"{run_dir} {folds.key}", partial(_open, parse, text, run_dir, folds.key))
-            _train_remotely(workers, remote, folds, missing, config.trainer.enable_progress_bar is not False)
+            remote = PerProcess(f"{run_dir} {key}", partial(_open, text, run_dir, key))
+            _train_remotely(workers, remote, folds, missing, values.trainer.enable_progress_bar is not False)
         content, _ = _train_missing(folds, all_folds(data), console.report_fold)
         show(folder, content, data)
 
 
-def configured_folds(cli: LDLCLI, data: LDLDataModule, folder: Path, key: Key, quiet: bool = False) -> Folds:
+def _renew_old_keys(folder: Path, key: Key, config: Config, data: LDLDataModule) -> None:
+    """Give folds of version 0.2.0 the present key if their ``config.yaml`` decides the same; for one release.
+
+    The keys of that version, ``cell``, also counted options that change no result.
+    """
+    options = deciding_options(config.of_fold(0).text(data.chosen))
+    # Whether plugins and weights are those of that run is known from its own key only.
+    if process_rank() or "files" in options:
+        return
+    for path in folder.glob("fold_*/results.json"):
+        with suppress(ValueError, TypeError, LDLError):  # reading the fold reports it
+            content = dict(json.loads(path.read_text(encoding="utf-8")))
+            if {**content.pop("cell", {}), "options": key["options"]} == key:
+                old = Command(tokenize(["-c", str(path.with_name("config.yaml"))])).config
+                if deciding_options(old.of_fold(0).text()) == options:
+                    write_json(path, {"key": key, **content})
+
+
+def configured_folds(config: Config, data: LDLDataModule, folder: Path, key: Key, quiet: bool = False) -> Folds:
     """Return the folds of a configuration.
 
     Args:
-        cli: The parsed command line.
+        config: The configuration.
         data: Its data module, set up.
         folder: The run directory.
         key: Whatever decides the results.
         quiet: Whether to print nothing.
     """
+    values = config.values
     if quiet:
-        cli.config.trainer.enable_progress_bar = False
-    head, announced = _head_name(cli.config), quiet
+        values.trainer.enable_progress_bar = False
+    announced = quiet
+
+    def parts() -> Parts:
+        group = run_name(folder, data, config.head)
+        return Parts(config.of_fold(data.fold), data, fold_folder(folder, data.fold), group)
 
     def task_of_fold() -> Task:
-        task = make_task(cli, of_fold(cli.config, data.fold), data, {})
+        task = parts().task
         if not announced:
             console.say(console.pretrained(task.backbone))
         return task
 
     def trainer_of_fold() -> pl.Trainer:
         nonlocal announced
-        fold = fold_folder(folder, data.fold)
-        trainer = make_trainer(cli, of_fold(cli.config, data.fold), data, fold, {}, run_name(folder, data, head))
+        trainer = parts().trainer
         if not announced:
-            console.say(console.opening(head, data, trainer, "crossval"))
+            console.say(console.opening(config.head, data, trainer, "crossval"))
         announced = True  # the other folds have the same model
         return trainer
 
-    draws, quote, seed = data.num_folds <= MAX_DRAWN, cli.config.quote_formulas, seed_of(cli.config)
-    return Folds(task_of_fold, data, seed, trainer_of_fold, folder, cli.config.select, key, draws, quote)
-
-
-def of_fold(config: Namespace, fold: int) -> Namespace:
-    """Return the configuration that trains one fold."""
-    clone = config.clone()
-    clone.stage = "fit"
-    if "fold" in clone.data.init_args:
-        clone.data.init_args.fold = fold
-    return clone
-
-
-def _head_name(config: Namespace) -> str:
-    return str(config.model.head.class_path.rpartition(".")[2])
+    draws = data.num_folds <= MAX_DRAWN
+    return Folds(
+        task_of_fold, data, config.seed, trainer_of_fold, folder, values.select, key, draws, values.quote_formulas
+    )
 
 
 def _train_remotely(workers: Workers, remote: PerProcess, folds: Folds, numbers: list[int], shows: bool) -> None:
@@ -218,15 +231,15 @@ def _train_remotely(workers: Workers, remote: PerProcess, folds: Folds, numbers:
 
 
 def _train_fold(remote: PerProcess, number: int) -> Result:
-    with refusals():
+    with user_errors():
         return remote.get().job(number).run()
 
 
-def _open(parse: Parse, config: str, folder: str, key: Key) -> Folds:
-    cli = parse(["-c", config])
-    data = cli.make_data(cli.config)
-    seed_everything(seed_of(cli.config))
+def _open(text: str, folder: str, key: Key) -> Folds:
+    config = parse_anew(["-c", text])
+    data = config.instantiate("data")
+    seed_everything(config.seed)
     data.setup()
-    if folds_key(cli.dump(cli.config), data) != key:
+    if folds_key(config.text(), data) != key:
         raise LDLError(OTHER_WORKER)
-    return configured_folds(cli, data, Path(folder), key, quiet=True)
+    return configured_folds(config, data, Path(folder), key, quiet=True)

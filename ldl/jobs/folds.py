@@ -17,7 +17,7 @@ import pytorch_lightning as pl
 
 from ldl import charts
 from ldl.charts.drawing import captioned, spared
-from ldl.checkpoint import read_checkpoint, replacing, write_whole
+from ldl.checkpoint import read_checkpoint, replacing, save_atomically
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
@@ -158,7 +158,7 @@ class Folds:
         arguments = defaults | arguments
         if arguments["enable_checkpointing"] and folder is not None:
             callbacks += make_checkpoints(folder, self.data, self.select)
-        return write_whole(pl.Trainer(**arguments, callbacks=callbacks))
+        return save_atomically(pl.Trainer(**arguments, callbacks=callbacks))
 
     def restore(self, number: int) -> Task:
         """Return a task with the selected weights of a finished fold, if it has checkpoints; the fold is selected."""

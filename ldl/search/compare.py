@@ -17,10 +17,10 @@ from rich.text import Text
 
 from ldl.charts.drawing import spared
 from ldl.checkpoint import replacing
-from ldl.command.messages import program, refusals
+from ldl.command.command_line import Command, parse_anew
+from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.jobs.crossval import Parse
 from ldl.jobs.identity import OTHER_WORKER, split_of
 from ldl.jobs.store import FOLDER, Job, Key, Result, Store
 from ldl.jobs.workers import PerProcess, Workers
@@ -30,39 +30,36 @@ from ldl.run import signals
 from ldl.run.console import bars
 from ldl.run.output import quiet_trainers
 from ldl.run.run_dir import check_no_run, choose_folder, run_dir_lock
-from ldl.search.candidates import ComparisonFile, RunCandidate, identities, make_candidates
+from ldl.search.candidates import ComparisonFile, RunCandidate, identities, make_candidates, read_comparison
 from ldl.search.selection import ALL, FoldNumber, Selection, choose_and_test
 from ldl.search.statistics import Outcome, draw_ranks, spread
 
 HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
 
 
-def compare(file: ComparisonFile, parse: Parse) -> None:
+def compare(command: Command) -> None:
     """Test every candidate on every fold, report, and write ``recommended.yaml``.
 
     Every result is written at once: the same command with the same run directory continues after a stop, and tries
     failed jobs again. The test set of a fold is used once for each candidate.
 
-    Args:
-        file: The comparison.
-        parse: Parses the command line of a run.
-
     Raises:
         LDLError: a candidate cannot be made, they have different test rows, the run directory has another comparison
             or a run, or all candidates failed.
     """
-    with quiet_trainers(), refusals():
-        candidates = make_candidates(file, parse)
+    file = read_comparison(command)
+    with quiet_trainers(), user_errors():
+        candidates = make_candidates(file)
         data = candidates[0].open(candidates[0].settings[0], 0)
         if any(len(candidate.settings) > 1 for candidate in candidates):
             file.selection.splits(data)  # raises an error now and not in every fold
         run_dir = [] if file.run_dir is None else ["--run_dir", file.run_dir]
-        config = parse([*file.command(next(iter(file.entries.values())), {}), *run_dir]).config
+        config = parse_anew([*file.command(next(iter(file.entries.values())), {}), *run_dir]).values
         folder = choose_folder(config, data, "compare")
         with run_dir_lock(folder):
             check_no_run(folder, "a comparison")
             signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-            outcome, taken, facts = _run_jobs(file, parse, candidates, data, folder, config)
+            outcome, taken, facts = _run_jobs(file, candidates, data, folder, config)
             write_report(folder, outcome, facts)
             with replacing(folder / "recommended.yaml") as stream:
                 stream.write(taken.text(facts["setting"]).encode())
@@ -71,7 +68,6 @@ def compare(file: ComparisonFile, parse: Parse) -> None:
 
 def _run_jobs(
     file: ComparisonFile,
-    parse: Parse,
     candidates: list[RunCandidate],
     data: LDLDataModule,
     folder: Path,
@@ -83,7 +79,7 @@ def _run_jobs(
     if others := [row["of"] for row in store.rows if row["of"] != of]:
         raise LDLError(f"--run_dir {folder} has the comparison of {others[0]}, not {of}; give another folder")
     specs, folds = identities(candidates, file.selection), range(data.num_folds)
-    remote = PerProcess(f"{folder.absolute()} {specs}", partial(_open, file, parse, specs))
+    remote = PerProcess(f"{folder.absolute()} {specs}", partial(_open, file, specs))
 
     def key(candidate: RunCandidate, fold: FoldNumber) -> Key:
         return {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
@@ -122,13 +118,13 @@ def _run_jobs(
 
 
 def _test_remotely(remote: PerProcess, name: str, fold: int, selection: Selection) -> Result:
-    with refusals():
+    with user_errors():
         candidates = remote.get()
     return choose_and_test(candidates[name], fold, selection)
 
 
-def _open(file: ComparisonFile, parse: Parse, specs: dict[str, str]) -> dict[str, RunCandidate]:
-    candidates = make_candidates(file, parse)
+def _open(file: ComparisonFile, specs: dict[str, str]) -> dict[str, RunCandidate]:
+    candidates = make_candidates(file)
     if identities(candidates, file.selection) != specs:
         raise LDLError(OTHER_WORKER)
     return {candidate.name: candidate for candidate in candidates}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -11,13 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ldl.command.arguments import dotted, plain, tokenize, typed
+from ldl.command.arguments import dotted, plain, typed
+from ldl.command.command_line import Command
 from ldl.command.configs import find_config, read_config, read_option
 from ldl.command.messages import no_option_of
 from ldl.command.values import read_value
 from ldl.errors import LDLError
 from ldl.options import Option
-from ldl.search.candidates import find_file, read_options
+from ldl.search.candidates import read_options
 from ldl.search.selection import Setting
 from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import dump, resolve, resolved
@@ -212,21 +212,17 @@ class TuneFile:
         return [*self.args, *dotted(setting), "--stage", "fit"]
 
 
-def read_tuning(args: list[str]) -> TuneFile | None:
-    """Read the search of a command line; None if the command line has another stage or ``--help``.
+def read_tuning(command: Command) -> TuneFile:
+    """Read the search of a command line.
 
     Raises:
-        LDLError: A space is given without the stage, the stage without a space, or the file has a mistake.
+        LDLError: There is not exactly one file with a space, or it has a mistake.
     """
-    options = tokenize(args)
-    file = find_file(options, args, "tune", "tune", "configs/tune/tabular_ldlf.yaml")
-    if file is None:
-        return None
-    path = Path(find_config(file.value))
-    rest = read_config(path)
+    file = command.stage_config
+    path, rest = Path(find_config(file)), read_config(file)
     tune = rest.pop("tune")
     rest.pop("stage", None)
-    plan_options = [option for option in options if option.name.startswith(PREFIX)]
+    plan_options = [each for each in command.arguments if each.name.startswith(PREFIX)]
     if not isinstance(tune, dict):
         raise LDLError(f"{path}: tune is {tune!r}, but must be a mapping with a space, such as {{space: ...}}")
     for option in plan_options:
@@ -238,10 +234,14 @@ def read_tuning(args: list[str]) -> TuneFile | None:
         dimensions = read_space(space)
     except LDLError as error:
         raise LDLError(f"{path}: {error}") from None
-    fixed = {plain(option.name.removeprefix("--")) for option in options}
+    fixed = {each.option for each in command.arguments}
     free = [dimension for dimension in dimensions if plain(dimension.name) not in fixed]
     if not free:
         raise LDLError(f"{path}: the command line gives all options of tune.space; leave one of them out")
-    of_run = ["-c", dump(rest)] if rest else []
-    words = [of_run if option is file else option.words for option in options if option not in plan_options]
-    return TuneFile(plan, free, list(itertools.chain(*words)))
+    words: list[str] = []
+    for each in command.arguments:
+        if each.is_config and each.value == file:
+            words += ["-c", dump(rest)] if rest else []
+        elif each not in plan_options:
+            words += each.words
+    return TuneFile(plan, free, words)

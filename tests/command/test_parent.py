@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from ldl.command import training
 from ldl.jobs import executors
+from ldl.run import main as training
 
 FORK = get_context("fork")
 

@@ -149,8 +149,7 @@ def _find_item(
                 f"of {some(table.header, 20)}"
             )
         return usual[0]
-    columns = {name: table.texts([name])[name] for name in usual}
-    columns = {name: column[column.fillna("") != ""] for name, column in columns.items()}
+    columns = {name: column[column.fillna("") != ""] for name, column in table.texts(usual).items()} if usual else {}
     full = [name for name, column in columns.items() if len(column) == len(table)]
     # Rows of one item must stay together, so a repeated item counts more than a number of the row.
     repeated = [name for name, column in columns.items() if not column.is_unique]

@@ -97,7 +97,7 @@ class TabularLDL(Annotated, GroupedRows):
         votes = table.votes
         item = votes.item if votes is not None and votes.layout == "long" and table.items is not None else None
         keys: Any = [] if table.items is None else table.items
-        found, rows = self.annotate(table.target, keys, str(self.file), item, columns=votes)
+        found, rows = self.annotate(table.target, keys, str(self.file), item, columns=votes, apart=table.apart)
         self._check_sums(found, rows)
         if len(rows) < len(table.features):
             if isinstance(table.features, RowFile):

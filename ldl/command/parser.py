@@ -73,8 +73,10 @@ def check_names(content: dict[str, Any], arguments: Sequence[Argument]) -> None:
         if not each.name.startswith("-"):
             raise LDLError(f"{each.name!r} is no option; options begin with --, such as --data.path {each.name}")
         name = each.option.lstrip("-").removesuffix("+")
+        if each.name in ("-c", "--config"):
+            raise LDLError(f"{each.name} needs the name or the file of a configuration")
         if not _is_option(name, names) and not name.endswith(".help"):
-            raise LDLError(f"unknown option --{name}{did_you_mean(name, names)}; see {program()} --help")
+            raise LDLError(f"unknown option {each.name}{did_you_mean(name, names)}; see {program()} --help")
 
 
 def _names_of(content: dict[str, Any]) -> Iterator[str]:

@@ -285,7 +285,7 @@ class FaultTolerant:
         return cast("Logger", cls(logger))
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]
+    def __class__(self) -> Any:  # type: ignore[misc]
         return type(self._logger)
 
     def __getattr__(self, name: str) -> Any:
@@ -294,7 +294,7 @@ class FaultTolerant:
         if name in LOGGED:
             return lambda *args, **kwargs: self._attempt(lambda: getattr(self._logger, name)(*args, **kwargs), None)
         if name == "experiment":
-            return self._attempt(lambda: self._logger.experiment, DummyExperiment())
+            return self._attempt(lambda: getattr(self._logger, "experiment"), DummyExperiment())  # noqa: B009
         return getattr(self._logger, name)
 
     def _attempt(self, log: Callable[[], Any], otherwise: Any) -> Any:

@@ -58,7 +58,8 @@ class Parts:
     @cached_property
     def data(self) -> LDLDataModule:
         """The data module; the task sets it up."""
-        return self.config.instantiate("data")  # type: ignore[no-any-return]
+        data: LDLDataModule = self.config.instantiate("data")
+        return data
 
     @cached_property
     def checkpoint(self) -> dict[str, Any]:

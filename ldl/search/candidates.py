@@ -213,7 +213,7 @@ class RunCandidate(Candidate):
     @property
     def head(self) -> str:
         """Class of the head in the first setting."""
-        return str(self._runs[0].config.model.head.class_path.rpartition(".")[2])
+        return self._runs[0].config.head
 
     def identity(self, selection: Selection, digests: dict[str, str]) -> str:
         """Return a digest of everything that decides the results of this candidate.

@@ -39,9 +39,6 @@ LAYERS = (
 DOMAINS = ("ldl.edges", "ldl.faces", "ldl.bags", "ldl.search", "ldl.deploy")
 """Packages with everything of their own, which the rest of ldl, the core, never imports."""
 
-NOT_YET_FREE = {}
-"""Domains that modules of the core still import; to be emptied."""
-
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((ROOT / "ldl").rglob("*.py"))
@@ -88,7 +85,7 @@ def domain(module: str) -> str | None:
 @pytest.mark.parametrize("module", [module for module in FILES if domain(module) is None])
 def test_the_core_imports_no_domain(module: str) -> None:
     domains = {name for other in imported(module) if (name := domain(other))}
-    assert domains <= NOT_YET_FREE.get(module, set()), f"{module} is of the core, and uses {domains}"
+    assert not domains, f"{module} is of the core, and uses {domains}"
 
 
 @pytest.mark.parametrize("name", DOMAINS)

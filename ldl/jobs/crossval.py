@@ -6,7 +6,9 @@ the key of whatever decides it, and is not trained again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +18,18 @@ import numpy as np
 import pytorch_lightning as pl
 from rich.console import Console
 
+from ldl.collective import process_rank
+from ldl.command.arguments import tokenize
 from ldl.command.command_line import Command, parse_anew
 from ldl.command.config import Config
 from ldl.command.messages import user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.jobs.folds import FoldResult, Folds, all_folds, fold_folder
-from ldl.jobs.identity import OTHER_WORKER, check_one_process, folds_key
+from ldl.jobs.identity import OTHER_WORKER, check_one_process, deciding_options, folds_key
 from ldl.jobs.store import Key, Result, Store
 from ldl.jobs.workers import PerProcess, Workers
+from ldl.reports.files import write_json
 from ldl.run import console, signals
 from ldl.run.parts import Parts
 from ldl.run.run import read_by, show
@@ -135,6 +140,7 @@ def run_crossval(command: Command) -> None:
         data.setup()
         text = first.config.text()
         key = folds_key(text, data)
+        _renew_old_keys(folder, key, config, data)
         folds = configured_folds(config, data, folder, key)
         missing = [number for number in all_folds(data) if folds.read(number) is None]
         if len(missing) < data.num_folds:
@@ -146,6 +152,24 @@ def run_crossval(command: Command) -> None:
             _train_remotely(workers, remote, folds, missing, values.trainer.enable_progress_bar is not False)
         content, _ = _train_missing(folds, all_folds(data), console.report_fold)
         show(folder, content, data)
+
+
+def _renew_old_keys(folder: Path, key: Key, config: Config, data: LDLDataModule) -> None:
+    """Give folds of version 0.2.0 the present key if their ``config.yaml`` decides the same; for one release.
+
+    The keys of that version, ``cell``, also counted options that change no result.
+    """
+    options = deciding_options(config.of_fold(0).text(data.chosen))
+    # Whether plugins and weights are those of that run is known from its own key only.
+    if process_rank() or "files" in options:
+        return
+    for path in folder.glob("fold_*/results.json"):
+        with suppress(ValueError, TypeError, LDLError):  # reading the fold reports it
+            content = dict(json.loads(path.read_text(encoding="utf-8")))
+            if {**content.pop("cell", {}), "options": key["options"]} == key:
+                old = Command(tokenize(["-c", str(path.with_name("config.yaml"))])).config
+                if deciding_options(old.of_fold(0).text()) == options:
+                    write_json(path, {"key": key, **content})
 
 
 def configured_folds(config: Config, data: LDLDataModule, folder: Path, key: Key, quiet: bool = False) -> Folds:

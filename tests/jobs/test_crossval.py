@@ -9,6 +9,7 @@ import shutil
 import signal
 import threading
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,29 @@ def test_finished_folds_are_kept(
     assert (folder / "model_card.md").read_text() == (whole / "model_card.md").read_text()
     said = capsys.readouterr().out
     assert "1 of 2 folds are done" in said and "fold 0:" not in said and "fold 1:" in said
+
+
+@pytest.mark.parametrize("options", [[], ["--model.head.neighbours=3"]])
+def test_a_fold_of_version_0_2_0_is_kept(
+    run: list[str], whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """The folder was written by that version, with the options of ``run``."""
+    fold = tmp_path / "run" / "fold_0"
+    shutil.copytree(Path(__file__).with_name("fold_of_0_2_0"), fold)
+    content = json.loads((fold / "results.json").read_text())
+    content["cell"]["version"] = version("ldl")
+    (fold / "results.json").write_text(json.dumps(content))
+    (tmp_path / "run" / ".ldl").touch()
+    command = [*run, *options, "--run_dir", str(tmp_path / "run")]
+    if options:
+        with pytest.raises(SystemExit):
+            main(command)
+        assert "fold_0 has a result of other options" in capsys.readouterr().err
+        return
+    main(command)
+    assert "1 of 2 folds are done" in capsys.readouterr().out
+    folds = [json.loads((path / "results.json").read_text())["folds"] for path in (tmp_path / "run", whole)]
+    assert folds[0] == folds[1]
 
 
 @pytest.mark.parametrize(("more", "what"), [("--model.head.neighbours=3", "options"), ("--data.path=OTHER", "data")])

@@ -136,7 +136,6 @@ NAMES = {
     "ldl.experiments.crossval.configured_folds": "ldl.jobs.crossval.configured_folds",
     "ldl.experiments.crossval.crossvalidate": "ldl.jobs.crossval.crossvalidate",
     "ldl.experiments.crossval.fold_folder": "ldl.jobs.folds.fold_folder",
-    "ldl.experiments.crossval.of_fold": "ldl.jobs.crossval.of_fold",
     "ldl.experiments.crossval.run_crossval": "ldl.jobs.crossval.run_crossval",
     "ldl.experiments.jobs.PerProcess": "ldl.jobs.workers.PerProcess",
     "ldl.experiments.jobs.Store": "ldl.jobs.store.Store",

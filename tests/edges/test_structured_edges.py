@@ -19,10 +19,13 @@ from ldl.edges.votes import count_folder
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
+
 SMALL = [
     *("-c", str(CONFIGS / "runs/bsds_structured.yaml"), "--wandb.mode=disabled", "--trainer.enable_progress_bar=false"),
     *("--model.head.patches=300", "--model.head.trees=4", "--model.head.votes=2"),
 ]
+
+
 ROOMS = (240, 320)
 """The size of the images of NYUD, which has no validation set."""
 

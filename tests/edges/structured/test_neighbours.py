@@ -25,7 +25,11 @@ from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 
 CPU = torch.device("cpu")
+
+
 MAPS = np.random.default_rng(0).random((26, 18, 19)).astype(np.float32)
+
+
 RULES = Rules(*(getattr(StructuredEdges(), name) for name in Rules._fields))
 
 

@@ -10,7 +10,6 @@ from ldl.edges.structured.channels import (
     FEATURES,
     POINTS,
     VALUES,
-    Places,
     blur,
     feature_maps,
     feature_places,
@@ -19,7 +18,6 @@ from ldl.edges.structured.channels import (
     make_channels,
     sum_up,
 )
-from ldl.edges.structured.patches import bin_patches, make_bins
 
 
 def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -133,25 +131,3 @@ def test_features_are_values_and_differences_of_a_patch() -> None:
     assert len(set(pairs)) == 13 * 300
     assert all(len(pair) == 2 and {y for y, _ in pair} <= set(POINTS) for _, pair in pairs)
     assert {c for c, _ in pairs} == set(range(13, 26))
-
-
-def test_codes_are_the_number_of_edges_below() -> None:
-    maps = feature_maps(picture(64, 72))
-    bins = make_bins([maps, maps[:, ::-1].copy()], seed=0, draws=3000)
-    edges = bins.edges
-    assert edges.shape == (26, 255)
-    assert (np.diff(edges, axis=1) >= 0).all()
-    random = np.random.default_rng(1)
-    chosen = Places(*(column[random.choice(FEATURES, 100, replace=False)] for column in feature_places()))
-    cells = np.stack([random.integers(0, 17, 20), random.integers(0, 21, 20)], axis=1).astype(np.int32)
-    codes = np.empty((100, 20), np.uint8)
-    bin_patches(maps, chosen, bins, cells, codes)
-    for f in range(100):
-        for i, (row, column) in enumerate(cells):
-            where, other = chosen.first[f] + (row, column), chosen.second[f] + (row, column)
-            value = maps[chosen.map[f]][tuple(where)]
-            if chosen.second[f, 0] >= 0:
-                value = value - maps[chosen.map[f]][tuple(other)]
-            assert codes[f, i] == np.sum(edges[chosen.map[f]] < value)
-    # Quantiles: bins are about equally full.
-    assert np.bincount(codes.ravel() // 64, minlength=4).min() > 0.1 * codes.size

@@ -10,8 +10,8 @@ from PIL import Image
 from scipy.io import savemat
 
 from ldl.collective import Collective
-from ldl.edges.benchmark.ground_truth import STEPS, write_edge_map
-from ldl.edges.structured.channels import FEATURES
+from ldl.edges.benchmark.ground_truth import GREY_STEPS, write_edge_map
+from ldl.edges.structured.channels import PATCH_FEATURES
 from ldl.edges.structured.forest import EdgeForest, EdgeTree, join_edges
 
 
@@ -66,7 +66,7 @@ def random_forest(trees: int = 8, depth: int = 4, terms: int = 1, seed: int = 0)
     grown = []
     for _ in range(trees):
         feature = np.full((inner + leaves, terms), -1, np.int32)
-        feature[:inner] = random.integers(0, FEATURES, (inner, terms))
+        feature[:inner] = random.integers(0, PATCH_FEATURES, (inner, terms))
         threshold = np.where(random.random(inner) < 0.5, 0.1, 0.0)
         child = np.concatenate([2 * np.arange(inner) + 1, np.arange(leaves)]).astype(np.int32)
         blocks = random.integers(0, 3, (leaves, 3, 3))
@@ -83,7 +83,7 @@ def random_forest(trees: int = 8, depth: int = 4, terms: int = 1, seed: int = 0)
 def write_probability(path: Path, probability: np.ndarray) -> None:
     """Write (H, W) in 0..1 with 16 bits."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.round(STEPS * probability).astype(np.uint16)).save(path)
+    Image.fromarray(np.round(GREY_STEPS * probability).astype(np.uint16)).save(path)
 
 
 def upright_lines(profile: dict[int, float]) -> np.ndarray:

@@ -12,9 +12,9 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
 
 from ldl import charts
-from ldl.bags.boost import Cut, Ensemble, Rules, boost, flat_scores, scores_or_nan
-from ldl.bags.layout import Bags, choose, pack, present
-from ldl.bags.likelihood import CODES, Model
+from ldl.bags.boost import BoostingOptions, Cut, Ensemble, boost, flat_scores, scores_or_nan
+from ldl.bags.layout import PackedBags, choose, pack, present
+from ldl.bags.likelihood import POOLING_CODES, Model
 from ldl.bags.pooling import Pooling, locate, pool_logits
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -123,9 +123,9 @@ class MILBoost(FittedHead):
         of one class, a bad feature or target, or too few bags or groups to hold some out.
         """
         bags = pack(type(self).__name__, features, target, self.prior, weight)
-        model = Model(CODES[self.pooling], self.r, self.apart)
+        model = Model(POOLING_CODES[self.pooling], self.r, self.apart)
         tries, threads = max(1, round(self.features * self.in_features)), self.threads or torch.get_num_threads()
-        rules = Rules(
+        rules = BoostingOptions(
             self.groups, self.rounds, self.real, self.cut, self.clustered, self.whitened,
             tries, self.shrinkage, self.max_step, run_seed(self.seed), threads,
         )  # fmt: skip
@@ -154,11 +154,11 @@ class MILBoost(FittedHead):
         exists = present(features)
         stumps = self.feature, self.threshold, self.low, self.high, self.group, self.groups
         if traced():
-            found = scores_or_nan(features.float(), *stumps) + self.start
-            return torch.where(exists.unsqueeze(-1), found, torch.nan)
-        found = flat_scores(features[exists].float(), *stumps)
-        found = found.to(torch.promote_types(found.dtype, torch.float32)) + self.start
-        return found.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), found)
+            h = scores_or_nan(features.float(), *stumps) + self.start
+            return torch.where(exists.unsqueeze(-1), h, torch.nan)
+        h = flat_scores(features[exists].float(), *stumps)
+        h = h.to(torch.promote_types(h.dtype, torch.float32)) + self.start
+        return h.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), h)
 
     def instances(self, features: Tensor) -> Tensor:
         """Return probabilities of instances: bags (..., J, F) to (..., J), NaN for missing instances."""
@@ -218,9 +218,9 @@ class MILBoost(FittedHead):
             results["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
         return results
 
-    def _hold_out(self, bags: Bags, group: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def _hold_out(self, bags: PackedBags, group: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()
-        given, seed = f"{type(self).__name__}.validation {self.validation}", run_seed(self.seed)
+        setting, seed = f"{type(self).__name__}.validation {self.validation}", run_seed(self.seed)
         try:
             if group is None:
                 splitter = StratifiedShuffleSplit(1, test_size=self.validation, random_state=seed % 2**32)
@@ -229,11 +229,11 @@ class MILBoost(FittedHead):
                 cut = with_validation(np.arange(len(label)), np.arange(0), self.validation, seed, groups=group)
                 rest, held = cut.train, cut.val
         except ValueError as error:
-            what = f"{len(label)} bags" if group is None else f"{len(np.unique(group))} groups"
-            raise LDLError(f"{given} of {what}: {error}") from error
-        if any(label[part].all() or not label[part].any() for part in (rest, held)):
+            units = f"{len(label)} bags" if group is None else f"{len(np.unique(group))} groups"
+            raise LDLError(f"{setting} of {units}: {error}") from error
+        if any(label[rows].all() or not label[rows].any() for rows in (rest, held)):
             raise LDLError(
-                f"{given} of {len(label)} bags, of which {label.sum()} are positive, leaves a part with bags of one "
+                f"{setting} of {len(label)} bags, of which {label.sum()} are positive, leaves a part with bags of one "
                 "kind; take another share, or 0"
             )
         return np.sort(rest), np.sort(held)

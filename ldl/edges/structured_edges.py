@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ldl.batch import Batch, run_seed
 from ldl.collective import Collective
-from ldl.edges.structured.channels import CONTRAST_FLOOR, FEATURES, VALUES
+from ldl.edges.structured.channels import CONTRAST_FLOOR, PATCH_FEATURES, VALUES
 from ldl.edges.structured.detector import EdgeDetector
 from ldl.edges.structured.forest import (
     EdgeForest,
@@ -157,7 +157,7 @@ class StructuredEdges(ImageHead):
         """Grow the forest on prepared images. Raises LDLError if there are none."""
         if not scenes:
             raise LDLError("StructuredEdges has no images to fit; give at least one")
-        features = max(1, round(self.share * FEATURES))
+        features = max(1, round(self.share * PATCH_FEATURES))
         tries = max(1, round(features**0.5))
         growth = GrowthOptions(
             tries, self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage, self.classes, self.balance,

@@ -71,10 +71,12 @@ class FaceAges(Faces):
         records = self.read()
         if self.extra is None:
             return records
-        place = self.find(self.extra)
-        if not place.exists():
-            raise LDLError(f"data.extra: nothing at {place}; give a folder of images named as UTKFace's, or a CSV list")
-        other = read_named_faces(place) if place.is_dir() else read_face_list(place, alone=True)
+        source = self.find(self.extra)
+        if not source.exists():
+            raise LDLError(
+                f"data.extra: nothing at {source}; give a folder of images named as UTKFace's, or a CSV list"
+            )
+        other = read_named_faces(source) if source.is_dir() else read_face_list(source, alone=True)
         if both := {path.resolve() for path in records.paths()} & {path.resolve() for path in other.paths()}:
             raise LDLError(
                 f"data.extra {self.extra} has {len(both)} images of {type(self).__name__}, such as {min(both)}, "
@@ -249,8 +251,8 @@ class FaceFolder(FaceAges):
             self.protocol = "parts" if "part" in records.facts else None
             super().__post_init__()
         columns = dict(records.columns)
-        idle = [columns.pop(part) for part in ("part", "folder") if part in columns and self.protocol != f"{part}s"]
-        used = [repr(column) if part == column else f"{part} {column!r}" for part, column in columns.items()]
+        idle = [columns.pop(fact) for fact in ("part", "folder") if fact in columns and self.protocol != f"{fact}s"]
+        used = [repr(column) if fact == column else f"{fact} {column!r}" for fact, column in columns.items()]
         left = f"; left out {some(records.left_out)}" if records.left_out else ""
         unused = f"; protocol {self.protocol} does not use {some(idle)}" if idle else ""
         self.tell_taken(f"columns {', '.join(used)}{left}{unused}")

@@ -17,7 +17,7 @@ BOX_POINTS = np.array([[0.286, 0.397], [0.753, 0.391], [0.518, 0.610], [0.325, 0
 
 Medians of MTCNN's landmarks in MTCNN's boxes over every fourth image of FG-NET."""
 
-SMALLEST, SHARE = 20, 50
+LEAST_WIDTH, LEAST_WIDTH_SHARE = 20, 50
 """MTCNN's narrowest face: 20 pixels or a fiftieth of the longer side, since the work grows with its square."""
 
 
@@ -85,11 +85,11 @@ class MTCNN:
     def __call__(self, picture: np.ndarray) -> list[Face]:
         """Return the faces of an image (H, W, 3) uint8 RGB, from left to right."""
         height, width = picture.shape[:2]
-        smallest = max(SMALLEST, max(height, width) // SHARE)
+        smallest = max(LEAST_WIDTH, max(height, width) // LEAST_WIDTH_SHARE)
         if min(height, width) < smallest:
             return []  # the cascade would have no scale, and fail
         self._cascade.min_face_size = smallest
         boxes, confidences, points = self._cascade.detect(picture, landmarks=True)
         if boxes is None or boxes[0] is None:
             return []
-        return _sorted_faces(*(np.asarray(found, dtype=float) for found in (boxes, confidences, points)))
+        return _sorted_faces(*(np.asarray(column, dtype=float) for column in (boxes, confidences, points)))

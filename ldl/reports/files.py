@@ -73,7 +73,7 @@ def lines(columns: Iterable[np.ndarray]) -> Iterator[list[Any]]:
 
 def below(name: str) -> str:
     """Return the name of an instance as a path that stays below the folder it is joined to."""
-    return "/".join(part for part in Path(name).parts if part not in ("/", "//", "..")) or "_"
+    return "/".join(name_part for name_part in Path(name).parts if name_part not in ("/", "//", "..")) or "_"
 
 
 def as_text(text: str) -> str:

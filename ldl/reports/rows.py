@@ -34,8 +34,8 @@ TABLE_ROWS = 200
 MOST_DRAWN = 1000
 """Largest number of images that get a chart each; a thousand take some minutes."""
 
-LEVEL = 0.9
-"""Level of the intervals that are written beside faces."""
+INTERVAL_LEVEL = 0.9
+"""Level of the interval that is written beside a value."""
 
 
 class Report(pl.Callback):
@@ -69,7 +69,7 @@ class Report(pl.Callback):
         for name in self._batches[0]:
             column = torch.cat([batch[name] for batch in self._batches])
             gathered = collective.gather(column.to(pl_module.device)) if collective.world_size > 1 else [column]
-            rows[name] = torch.cat([part.cpu() for part in gathered]).numpy()
+            rows[name] = torch.cat([shard.cpu() for shard in gathered]).numpy()
         self._batches.clear()
         order = np.argsort(rows["index"], kind="stable")
         self.rows = {name: column[order] for name, column in rows.items()}
@@ -231,11 +231,14 @@ def draw_each(
             charts.photograph(path, image, shown, predictions[mine], [texts[row] for row in mine], labels)
 
 
-def in_words(found: Predictions) -> list[str]:
+def in_words(predictions: Predictions) -> list[str]:
     """Return per row the value with its interval of 90%, or the likeliest label if labels have no values."""
-    if found.value is None:
-        return [f"{found.labels.names[row.argmax()]} ({row.max():.0%})" for row in found.distribution]
-    values, ends = found.value.reshape(len(found), -1), found.interval(LEVEL).reshape(len(found), -1, 2)
+    if predictions.value is None:
+        return [f"{predictions.labels.names[row.argmax()]} ({row.max():.0%})" for row in predictions.distribution]
+    values, ends = (
+        predictions.value.reshape(len(predictions), -1),
+        predictions.interval(INTERVAL_LEVEL).reshape(len(predictions), -1, 2),
+    )
     return [
         ", ".join(f"{value:.3g} ({low:.3g} to {high:.3g})" for value, (low, high) in zip(*each))
         for each in zip(values, ends)
@@ -274,25 +277,25 @@ def tabulate(
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))
     if levels:
-        found = Predictions(rows["prediction"], rows.get("predicted_value"), labels, calibration=calibration)
-        columns.update(_uncertainty(found, levels))
+        predictions = Predictions(rows["prediction"], rows.get("predicted_value"), labels, calibration=calibration)
+        columns.update(_uncertainty(predictions, levels))
     for name in ("target", "prediction"):
         if name in rows:
             columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
     return columns
 
 
-def _uncertainty(found: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
-    labels, columns = found.labels, {}
-    if found.std is not None:
-        columns.update(_by_axis("value_std", found.std, labels))
+def _uncertainty(predictions: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
+    labels, columns = predictions.labels, {}
+    if predictions.std is not None:
+        columns.update(_by_axis("value_std", predictions.std, labels))
         for level in levels:
-            ends = found.interval(level / 100)
+            ends = predictions.interval(level / 100)
             columns.update(_by_axis(f"lower_{level}", ends[..., 0], labels))
             columns.update(_by_axis(f"upper_{level}", ends[..., 1], labels))
-    elif found.calibration is not None:
+    elif predictions.calibration is not None:
         for level in levels:
-            sets = found.label_set(level / 100)
+            sets = predictions.label_set(level / 100)
             texts = ["|".join(name for name, held in zip(labels.names, row) if held) for row in sets]
             columns[f"set_{level}"] = np.array(texts, dtype=object)
     return columns
@@ -302,4 +305,4 @@ def _by_axis(name: str, column: np.ndarray, labels: LabelSpace) -> dict[str, np.
     """Return a column (n,), or one per axis of (n, 2)."""
     parts = column.reshape(len(column), -1).T
     axes = labels.axis_names or range(len(parts))
-    return {name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in zip(axes, parts)}
+    return {name if len(parts) == 1 else f"{name}_{axis}": values for axis, values in zip(axes, parts)}

@@ -14,13 +14,13 @@ from some_bags import LABELS, fitted, some_bags
 from ldl.bags import MILBoost, MPLBoost
 from ldl.bags import boost as stumps
 from ldl.bags.layout import pack
-from ldl.bags.likelihood import CODES
+from ldl.bags.likelihood import POOLING_CODES
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.testing import check_head
 
-KINDS = sorted(CODES)
+KINDS = sorted(POOLING_CODES)
 
 
 def test_contract() -> None:
@@ -109,7 +109,7 @@ def test_instances_are_found_from_bags(pooling: Any) -> None:
 
 
 def test_a_seed_gives_one_result_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stumps, "SHARE", 1)
+    monkeypatch.setattr(stumps, "VALUES_PER_THREAD", 1)
     features, target = some_bags(2)
     options: dict[str, Any] = {"features": 0.5, "validation": 0.2, "seed": 5, "rounds": 20}
     heads = [fitted(MPLBoost(**options, threads=threads), features, target) for threads in (1, 3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldl.edges.crops import Crops, learned, vote_share
+from ldl.edges.crops import EdgeCrops, learned, vote_share
 
 SHAPE = (60, 80)
 
@@ -19,8 +19,8 @@ def test_tolerance_widens_the_line_of_each_annotator() -> None:
     assert lines[2] == [0, 0, 0.5, 1, 1, 1, 1, 0.5, 0]
 
 
-def crops(**changed: object) -> Crops:
-    return Crops(32, "votes", True, False, None)._replace(**changed)
+def crops(**changed: object) -> EdgeCrops:
+    return EdgeCrops(32, "votes", True, False, None)._replace(**changed)
 
 
 def lines(rng: np.random.Generator, annotators: int = 3) -> np.ndarray:

@@ -20,8 +20,6 @@ from ldl.edges.votes import main as votes
 from ldl.errors import LDLError
 
 LINE = np.arange(20) == 10
-
-
 REACH = 1.5 / np.hypot(20, 20)
 
 

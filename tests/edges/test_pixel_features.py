@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from ldl.batch import learned_pixels
+from ldl.edges import pixel_features
 from ldl.edges.crops import learned
 from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
@@ -17,6 +18,8 @@ from ldl.labels import LabelSpace
 from ldl.task import Task
 
 LABELS = LabelSpace.nominal(["no edge", "edge"])
+
+
 SMALL = {"name": "mobilenetv2_050", "pretrained": False, "width": 8}
 
 
@@ -198,3 +201,12 @@ def test_side_outputs_are_learned_from_as_the_finest_map_is() -> None:
         head.loss(*learned_pixels(maps, batch["target"], batch))["loss"], torch.stack(losses).mean()
     )
     assert len({loss.item() for loss in losses}) == 3
+
+
+def test_sizes_in_a_graph_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph of a network at several sizes takes long to record; its arithmetic is that of whole numbers."""
+    for scale in (0.25, 0.5, 0.75, 1.25, 1.5, 2.0):
+        monkeypatch.setattr(pixel_features, "traced", lambda: False)
+        known = [pixel_features._scaled(length, scale) for length in range(1, 200)]
+        monkeypatch.setattr(pixel_features, "traced", lambda: True)
+        assert [pixel_features._scaled(length, scale) for length in range(1, 200)] == known

@@ -18,8 +18,6 @@ from ldl.edges.benchmark.votes import to_dict
 from ldl.edges.votes import count_folder
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
-
-
 SMALL = [
     *("-c", str(CONFIGS / "runs/bsds_structured.yaml"), "--wandb.mode=disabled", "--trainer.enable_progress_bar=false"),
     *("--model.head.patches=300", "--model.head.trees=4", "--model.head.votes=2"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from ldl.data.pictures import same_bytes, units
 from ldl.edges import BSDS500
 from ldl.errors import LDLError
 from ldl.faces import FGNET, FaceFolder, Morph, UTKFace
-from ldl.faces.lists import box_name
 from ldl.protocols import Fold, keep_together, leak
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -132,20 +130,3 @@ def test_a_split_of_copies_alone_is_refused() -> None:
         keep_together(fold, np.array([0, 1, 0, 1]))
     kept = keep_together(fold, np.array([0, 1, 0, 3]))
     assert (kept.train.tolist(), kept.test.tolist()) == ([0, 1, 2], [3])
-
-
-@pytest.mark.parametrize(("listed", "stored"), [("NFC", "NFD"), ("NFD", "NFC")])
-def test_a_list_may_spell_names_otherwise_than_the_disk(listed: str, stored: str, tmp_path: Path) -> None:
-    picture(tmp_path / unicodedata.normalize(stored, "Zoë/é.jpg"), 30)
-    lines = ["path,age", unicodedata.normalize(listed, "Zoë/é.jpg") + ",30"]
-    records = FaceFolder(path=str(write_lines(tmp_path / "faces.csv", lines)), alignment="none").read()
-    assert records.paths()[0].is_file()
-    assert box_name(records.files[0]) == box_name(unicodedata.normalize(listed, "é.jpg"))
-
-
-def test_a_list_of_faces_may_write_folders_as_windows_does(tmp_path: Path) -> None:
-    picture(tmp_path / "a/b/1.jpg", 30)
-    lines = ["path,age", "a\\b\\1.jpg,30"]
-    assert FaceFolder(path=str(write_lines(tmp_path / "faces.csv", lines)), alignment="none").read().files == [
-        "a/b/1.jpg"
-    ]

@@ -36,6 +36,7 @@ QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerat
 NAMES = ["vote_nll", "vote_nll_weighted", "majority_accuracy", "kl_bias"]
 LABELS = LabelSpace.nominal(["calm", "happy", "sad"])
 
+
 pytestmark = pytest.mark.usefixtures("blank")
 
 
@@ -190,13 +191,6 @@ def test_without_validation_rows_there_is_no_second_curve() -> None:
         warnings.filterwarnings("ignore", message=".*val_fraction.*")
         results, parts = measured(VotedRows(folds=2, val_fraction=0.0))
     assert results["raters"]["with_model"] is None and "with_model" not in parts[0]
-
-
-def test_the_chart_is_drawn_with_and_without_a_model(tmp_path: Path) -> None:
-    curve = {"power": [1.1, 1.0, 0.95], "items": 40}
-    model = {"nll": 0.9, "worth": None, "low": 1.5, "high": None, "level": 0.95, "with_model": [0.9, 0.8, 0.7]}
-    for number, raters in enumerate((curve, curve | model, curve | model | {"with_model": None, "worth": 1.2})):
-        assert charts.rater_equivalence(tmp_path / f"{number}.png", raters).is_file()
 
 
 @pytest.mark.slow

@@ -32,8 +32,6 @@ from ldl.errors import LDLError
 from ldl.progress import Stop, Stopped
 
 LINE = np.arange(20) == 10
-
-
 REACH = 1.5 / np.hypot(20, 20)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ldl.edges.benchmark.ground_truth import (
-    STEPS,
+    GREY_STEPS,
 )
 from ldl.edges.benchmark.votes import (
-    NEAR,
+    NEAR_PIXELS,
     Tally,
     VoteCounts,
     calibration_error,
@@ -114,7 +114,7 @@ def test_bins_of_equal_mass_keep_ties_together() -> None:
 def test_disagreement_is_that_of_pairs_and_its_correlation_pearsons() -> None:
     probability, boundaries = scene(3)
     votes = panel(boundaries)
-    marks = near(boundaries, NEAR).astype(float)
+    marks = near(boundaries, NEAR_PIXELS).astype(float)
     pairs = [marks[a] * (1 - marks[b]) for a in range(4) for b in range(4) if a != b]
     np.testing.assert_allclose(votes.disagreement, np.mean(pairs, 0))
     counts = VoteCounts()
@@ -132,5 +132,5 @@ def test_images_without_an_edge() -> None:
     counts.add(np.full((4, 5), 0.25), panel(np.zeros((2, 4, 5), bool)))
     found = counts.scores(counts.calibrated())
     assert found["all"]["drawn"]["nll"] < 0.05 and np.isnan(found["band"]["drawn"]["nll"])
-    assert np.isnan(counts.constant()["band", "any"][0]) and counts.calibrated()["band", "any"][STEPS] == 0.5
+    assert np.isnan(counts.constant()["band", "any"][0]) and counts.calibrated()["band", "any"][GREY_STEPS] == 0.5
     assert np.isnan(correlation(counts.disagreement["band"], counts.squares["band"], stated()))

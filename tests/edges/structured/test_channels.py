@@ -7,7 +7,7 @@ import pytest
 
 from ldl.edges.structured.channels import (
     CHANNELS,
-    FEATURES,
+    PATCH_FEATURES,
     POINTS,
     VALUES,
     blur,
@@ -117,7 +117,7 @@ def test_luv_of_known_colours() -> None:
 
 def test_features_are_values_and_differences_of_a_patch() -> None:
     places = feature_places()
-    assert FEATURES == 7228 == len(places.map)
+    assert PATCH_FEATURES == 7228 == len(places.map)
     assert VALUES == 3328
     assert len(POINTS) == 5
     assert min(POINTS) == 15 - max(POINTS)

@@ -15,7 +15,7 @@ from ldl.edges.structured.growing import (
     medoid_row,
     two_classes,
 )
-from ldl.edges.structured.patches import BINS, Bins
+from ldl.edges.structured.patches import FEATURE_BINS, PatchBins
 from ldl.methods.forest.sampling import stream
 
 
@@ -29,10 +29,10 @@ def halves(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return codes, segments.reshape(count, 256).astype(np.uint8)
 
 
-def unit_bins() -> Bins:
+def unit_bins() -> PatchBins:
     """Return one table whose bins are the integers."""
-    edges, none = np.arange(BINS - 1, dtype=np.float32)[None], np.zeros(1, np.float32)
-    return Bins(edges, np.arange(BINS, dtype=np.float32)[None], none, none, np.zeros((1, 1), np.uint8))
+    edges, none = np.arange(FEATURE_BINS - 1, dtype=np.float32)[None], np.zeros(1, np.float32)
+    return PatchBins(edges, np.arange(FEATURE_BINS, dtype=np.float32)[None], none, none, np.zeros((1, 1), np.uint8))
 
 
 def grown(codes: np.ndarray, segments: np.ndarray, options: GrowthOptions, seed: int = 0) -> PatchTree:

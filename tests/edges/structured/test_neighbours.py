@@ -25,11 +25,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 
 CPU = torch.device("cpu")
-
-
 MAPS = np.random.default_rng(0).random((26, 18, 19)).astype(np.float32)
-
-
 RULES = Rules(*(getattr(StructuredEdges(), name) for name in Rules._fields))
 
 
@@ -170,7 +166,7 @@ def test_labels_are_the_leading_components_of_blurred_edges(forest: EdgeForest) 
 
 
 def test_weights_are_those_of_dsna(forest: EdgeForest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "PART", 5)
+    monkeypatch.setattr(neighbours, "PATCHES_AT_ONCE", 5)
     kept = forest.kept
     assert kept is not None
     settings = StructuredEdges(clusters=2, rounds=2, tolerance=1e-6)

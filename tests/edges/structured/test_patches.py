@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ldl.edges.structured.channels import (
-    FEATURES,
-    Places,
+    PATCH_FEATURES,
+    FeaturePlaces,
     feature_maps,
     feature_places,
 )
@@ -29,7 +29,7 @@ def test_codes_are_the_number_of_edges_below() -> None:
     assert edges.shape == (26, 255)
     assert (np.diff(edges, axis=1) >= 0).all()
     random = np.random.default_rng(1)
-    chosen = Places(*(column[random.choice(FEATURES, 100, replace=False)] for column in feature_places()))
+    chosen = FeaturePlaces(*(column[random.choice(PATCH_FEATURES, 100, replace=False)] for column in feature_places()))
     cells = np.stack([random.integers(0, 17, 20), random.integers(0, 21, 20)], axis=1).astype(np.int32)
     codes = np.empty((100, 20), np.uint8)
     bin_patches(maps, chosen, bins, cells, codes)
@@ -74,7 +74,7 @@ def test_half_of_the_patches_lie_near_a_boundary_of_their_annotator() -> None:
     assert scene.near.shape == (2, 33, 33)
     column = 16 + 2 * np.arange(33)
     np.testing.assert_array_equal(scene.near[0], np.tile(np.abs(column - 50) < 8, (33, 1)))
-    places = Places(*(part[:10] for part in feature_places()))
+    places = FeaturePlaces(*(part[:10] for part in feature_places()))
     patches = sample_patches([scene, scene], places, make_bins([scene.maps], 0, 100), 400, random)
     assert patches.codes.shape == (10, 400)
     assert patches.segments.shape == (400, 256)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from ldl.edges.structured.patches import BINS, Bins
+from ldl.edges.structured.patches import FEATURE_BINS, PatchBins
 from ldl.edges.structured.splits import best_hyperplane, best_split, best_split_of_many, gain_of_cut, squared_hinge
 from ldl.methods.forest.sampling import stream
 
 
-def unit_bins() -> Bins:
+def unit_bins() -> PatchBins:
     """Return one table whose bins are the integers."""
-    edges, none = np.arange(BINS - 1, dtype=np.float32)[None], np.zeros(1, np.float32)
-    return Bins(edges, np.arange(BINS, dtype=np.float32)[None], none, none, np.zeros((1, 1), np.uint8))
+    edges, none = np.arange(FEATURE_BINS - 1, dtype=np.float32)[None], np.zeros(1, np.float32)
+    return PatchBins(edges, np.arange(FEATURE_BINS, dtype=np.float32)[None], none, none, np.zeros((1, 1), np.uint8))
 
 
 @pytest.mark.parametrize("balance", [None, 0.0, 1.0])

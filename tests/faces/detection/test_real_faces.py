@@ -24,6 +24,8 @@ from ldl.faces.detectors import find_detector
 from ldl.inference import Predictor
 
 pytest.importorskip("facenet_pytorch", reason="pip install 'ldl[faces]'")
+
+
 QUIET = ["--wandb.mode=disabled", "--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
 
 
@@ -92,17 +94,6 @@ def test_crops_are_those_of_training(pictures: tuple[Path, dict[str, np.ndarray]
             np.abs(crop(photograph, face.anchor(alignment), 64, None) - trained).mean() for alignment in (None, "box")
         ]
         assert apart[0] < 12 and apart[0] < 0.7 * apart[1]
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (19, 400), (20, 20), (64, 64), (21, 900)])
-def test_pictures_of_any_size_may_have_no_face(shape: tuple[int, int]) -> None:
-    assert find_detector("mtcnn")(np.full((*shape, 3), 128, np.uint8)) == []
-
-
-@pytest.mark.parametrize("name", ["retina", "yunet.onnx"])
-def test_unknown_detectors_are_refused(name: str) -> None:
-    with pytest.raises(LDLError, match=f"^no detector '{name}'; give mtcnn, or in Python a detector of your own$"):
-        find_detector(name)
 
 
 def _listed(folder: Path, *names: str) -> Path:

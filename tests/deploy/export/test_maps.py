@@ -13,7 +13,6 @@ from small_tasks import NO_YES
 
 from ldl.deploy.export import export, predict
 from ldl.deploy.export_onnx import load_onnx
-from ldl.edges import pixel_features
 from ldl.edges.pixel_features import PixelFeatures
 from ldl.heads import LDLF
 from ldl.task import Task
@@ -36,12 +35,3 @@ def test_every_pixel_of_pictures_of_any_size(tmp_path: Path) -> None:
     for size in ((61, 83), (97, 34), (1, 5)):
         pictures = np.random.default_rng(size[0]).integers(0, 256, (2, *size, 3), dtype=np.uint8)
         np.testing.assert_allclose(run(pictures)[0], predict(task, pictures).distribution, atol=1e-5)
-
-
-def test_sizes_in_a_graph_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph of a network at several sizes takes long to record; its arithmetic is that of whole numbers."""
-    for scale in (0.25, 0.5, 0.75, 1.25, 1.5, 2.0):
-        monkeypatch.setattr(pixel_features, "traced", lambda: False)
-        known = [pixel_features._scaled(length, scale) for length in range(1, 200)]
-        monkeypatch.setattr(pixel_features, "traced", lambda: True)
-        assert [pixel_features._scaled(length, scale) for length in range(1, 200)] == known

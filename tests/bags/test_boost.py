@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ldl.bags import boost as stumps
 from ldl.bags.boost import best_stump, presort
-from ldl.bags.layout import Bags
+from ldl.bags.layout import PackedBags
 from ldl.bags.likelihood import Model, likelihood, line_search
 
 NO_ROWS = np.empty((0, 0), np.float32)
@@ -73,7 +73,7 @@ def test_the_best_of_all_thresholds_is_found(seed: int, count: int, width: int, 
 
 def test_threads_do_not_choose_between_equal_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Features that part the rows alike, summed in another order, are equal but for rounding."""
-    monkeypatch.setattr(stumps, "SHARE", 1)
+    monkeypatch.setattr(stumps, "VALUES_PER_THREAD", 1)
     with ThreadPoolExecutor(8) as pool:
         for seed in range(40):
             rows, weights = _problem(seed, 12, 4)
@@ -104,7 +104,7 @@ def test_a_step_never_makes_the_likelihood_worse(seed: int, pooling: int, r: flo
     scores = 3 * rng.normal(size=(starts[-1], 2))
     direction = scale * rng.normal(size=starts[-1])
     label = rng.integers(0, 2, 10)
-    bags = Bags(NO_ROWS, starts, label / 10, (1 - label) / 10)
+    bags = PackedBags(NO_ROWS, starts, label / 10, (1 - label) / 10)
     model, weights = Model(pooling, r, False), np.empty_like(scores)
     before = likelihood(scores, bags, model, weights)
     downhill = (weights[:, 1] * direction).sum() > 0
@@ -117,14 +117,14 @@ def test_a_step_never_makes_the_likelihood_worse(seed: int, pooling: int, r: flo
     assert after < before if step else after == before
 
 
-def _bumpy(seed: int) -> tuple[np.ndarray, np.ndarray, Bags, Model]:
+def _bumpy(seed: int) -> tuple[np.ndarray, np.ndarray, PackedBags, Model]:
     """Four bags, along whose direction the likelihood has several minima."""
     rng = np.random.default_rng(seed)
     starts = np.concatenate([[0], rng.integers(1, 6, 4).cumsum()])
     scores, direction = 3 * rng.normal(size=(starts[-1], 1)), rng.normal(size=starts[-1])
     direction *= 10.0 ** rng.integers(0, 2)
     label = rng.integers(0, 2, 4)
-    bags = Bags(NO_ROWS, starts, label / 4, (1 - label) / 4)
+    bags = PackedBags(NO_ROWS, starts, label / 4, (1 - label) / 4)
     return scores, direction, bags, Model(int(rng.integers(0, 5)), float(rng.uniform(1, 20)), False)
 
 
@@ -151,7 +151,7 @@ def test_the_step_is_the_minimum_along_a_line() -> None:
     direction = rng.normal(size=200)
     label = (direction + 2 * rng.normal(size=200) > 0).astype(float)
     scores, weights = np.zeros((200, 1)), np.empty((200, 1))
-    arguments = Bags(NO_ROWS, np.arange(201), label / 200, (1 - label) / 200), Model(0, 5.0, False)
+    arguments = PackedBags(NO_ROWS, np.arange(201), label / 200, (1 - label) / 200), Model(0, 5.0, False)
     step = line_search(scores, direction, 0, *arguments, 100.0, 1.0)
     likelihood(scores + step * direction[:, None], *arguments, weights)
     slope = abs(weights[:, 0] @ direction)
@@ -161,6 +161,6 @@ def test_the_step_is_the_minimum_along_a_line() -> None:
 
 def test_a_perfect_learner_goes_as_far_as_it_may() -> None:
     label = np.array([1.0, 0, 1, 0])
-    arguments = Bags(NO_ROWS, np.arange(5), label / 4, (1 - label) / 4), Model(0, 5.0, False)
+    arguments = PackedBags(NO_ROWS, np.arange(5), label / 4, (1 - label) / 4), Model(0, 5.0, False)
     assert line_search(np.zeros((4, 1)), 2 * label - 1, 0, *arguments, 3.0, 1.0) == 3.0
     assert line_search(np.zeros((4, 1)), 1 - 2 * label, 0, *arguments, 3.0, 1.0) == 0.0

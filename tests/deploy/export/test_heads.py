@@ -1,4 +1,4 @@
-"""Every head exports, and says the same as before, or says why it cannot."""
+"""Every head exports and predicts as before, or names the reason why it cannot."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from ldl.labels import LabelSpace
 from ldl.task import Task
 
 Made = tuple[Callable[[], Head], LabelSpace, Scaling]
-
 MADE: dict[str, Made] = {
     "softmax": (lambda: Softmax(hidden=[4]), AGES, "standard"),
     "ldlf": (lambda: LDLF(trees=4, depth=3, hidden=[4], members=2, anneal=2.0), EMOTIONS, "hellinger"),

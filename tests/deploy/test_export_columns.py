@@ -26,6 +26,8 @@ X = TABLE[["year", "budget", "mpaa"]].assign(
     day=pd.date_range("2020-01-01", periods=88).where(TABLE["Short"] == 0),
     language=[f"l{number % 40}" for number in range(88)],
 )
+
+
 Y = TABLE[RATINGS].div(TABLE[RATINGS].sum(axis=1), axis=0)
 
 

@@ -1,4 +1,4 @@
-"""FG-NET, UTKFace and lists of one's own: fake trees in the exact layouts, and the real files where they are."""
+"""FG-NET, UTKFace, lists of faces and extra images: fake trees in the exact layouts, and the real files."""
 
 from __future__ import annotations
 
@@ -98,21 +98,6 @@ def test_an_age_outside_the_labels_is_refused(tmp_path: Path) -> None:
         _open(UTKFace, utkface(tmp_path), max_age=70)
 
 
-def test_unreadable_pictures_stop_or_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = utkface(tmp_path) / "UTKFace"
-    bad = sorted(folder.iterdir())[5]
-    bad.write_bytes(b"broken")
-    with pytest.raises(LDLError, match="1 of 40 images cannot be read, the first: .*; mend them, or leave them out"):
-        _open(UTKFace, tmp_path)
-    data = _open(UTKFace, tmp_path, skip_unreadable=True)
-    assert data.size == 39 and data.names is not None and bad.name not in data.names
-    said = capsys.readouterr().out
-    assert "left out 1 of 40 unreadable images" in said and bad.name in said
-    whole = next(iter(_open(UTKFace, tmp_path, skip_unreadable=True, batch_size=64).whole_dataloader()))
-    brightness = whole["input"].float().mean((1, 2, 3))
-    assert np.corrcoef(brightness, whole["value"])[0, 1] > 0.98
-
-
 def test_a_list_with_all_columns(tmp_path: Path) -> None:
     lines = [f"p{number}.png,{20 + number},{'ab'[number % 2]},{1 + number / 2},4,4,30,30" for number in range(6)]
     _folder(tmp_path, "path,age,person,sigma,x0,y0,x1,y1", *lines)
@@ -149,13 +134,6 @@ def test_a_column_of_sets_is_the_published_split(name: str, tmp_path: Path, caps
     assert other.protocol == "stratified" and len(other.split.test) == 4
     said = f"columns 'path', 'age'; left out 'note'; protocol stratified does not use {name!r}\n"
     assert said in capsys.readouterr().out
-
-
-def test_a_face_that_is_listed_again_as_windows_writes_is_refused(tmp_path: Path) -> None:
-    picture(tmp_path / "f/a.png", 20)
-    write_lines(tmp_path / "faces.csv", ["path,age", "f/a.png,3", r"f\a.png,4"])
-    with pytest.raises(LDLError, match=r"line 3 lists f\\a\.png again, after line 2; keep one"):
-        _open(FaceFolder, tmp_path, path="faces.csv")
 
 
 def test_a_protocol_reads_only_the_facts_that_it_uses(tmp_path: Path) -> None:

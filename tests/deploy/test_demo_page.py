@@ -1,11 +1,7 @@
-"""The page of ``ldl demo``, served and asked from outside, says what ``Predictor`` says."""
+"""The page of ``ldl demo`` shows the predictions of ``Predictor``."""
 
 from __future__ import annotations
 
-import http.client
-import os
-import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,47 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import pytorch_lightning as pl
 from PIL import Image
-from real_photographs import drawn_model, photographs
+from real_photographs import drawn_model
+from small_tasks import fitted_checkpoint
 from some_films import films, save
 
-from ldl.command.console import command
-from ldl.data import TabularLDL, TabularValues
+from ldl.data import TabularLDL
 from ldl.deploy.demo_page import PicturePage, RowPage, make_page
 from ldl.deploy.demo_server import serving
 from ldl.errors import LDLError
-from ldl.head import Head
 from ldl.heads import MaxEnt, StructRF
 from ldl.inference import Predictor
-from ldl.task import Task
 
 gradio_client = pytest.importorskip("gradio_client", reason="pip install 'ldl[demo]'")
-
-
-def _train(head: Head, data: Any, path: Path) -> Path:
-    trainer = pl.Trainer(
-        max_epochs=1, logger=False, enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False,
-        use_distributed_sampler=False, accelerator="cpu",
-    )  # fmt: skip
-    trainer.fit(Task(head), datamodule=data)
-    trainer.save_checkpoint(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A forest on a table of three named features."""
-    folder = tmp_path_factory.mktemp("rows")
-    rows = np.random.default_rng(0).normal([50, 1, -3], [10, 0.1, 1], (80, 3))
-    values = np.round(20 + 0.4 * rows[:, :1] + 3 * rows[:, 2:])
-    lines = [",".join(map(repr, row)) for row in np.hstack([rows, values]).tolist()]
-    (folder / "table.csv").write_text("\n".join(["age,ratio,change,value", *lines]))
-    return _train(
-        StructRF(trees=20),
-        TabularValues(str(folder / "table.csv"), step=1.0, value_key="value"),
-        folder / "forest.ckpt",
-    )
 
 
 @pytest.fixture(scope="module")
@@ -104,19 +72,6 @@ def test_mistakes_are_told(text: str, row: int, message: str, page: Any) -> None
 
 
 @pytest.mark.slow
-def test_only_hosts_of_this_machine_are_answered(checkpoint: Path) -> None:
-    """A web page with a name of its own for 127.0.0.1 reads nothing (DNS rebinding)."""
-    with serving(checkpoint, 0) as address:
-        port = int(address.rsplit(":", 1)[1].strip("/"))
-        for host, status in (("127.0.0.1", 200), ("localhost", 200), ("evil.example", 400), ("", 400)):
-            for path in ("/", "/config", "/gradio_api/info"):
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-                connection.request("GET", path, headers={"Host": f"{host}:{port}" if host else ""})
-                assert connection.getresponse().status == status, (host, path)
-                connection.close()
-
-
-@pytest.mark.slow
 def test_text_in_a_number_is_told_without_a_traceback(page: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(gradio_client.exceptions.AppError, match="the field 'age' is 'old'; give a number, or leave it"):
         page.predict("old", 1.1, -2.0, api_name="/predict")
@@ -144,7 +99,7 @@ def test_an_empty_field_is_told(checkpoint: Path, tmp_path: Path) -> None:
 def test_labels_without_values_and_many_features(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "a.npz", features=rng.normal(size=(30, 31)), labels=rng.dirichlet(np.ones(4), 30))
-    checkpoint = _train(MaxEnt(), TabularLDL(str(tmp_path / "a.npz")), tmp_path / "a.ckpt")
+    checkpoint = fitted_checkpoint(MaxEnt(), TabularLDL(str(tmp_path / "a.npz")), tmp_path / "a.ckpt")
     row = rng.normal(size=(1, 31))
     with serving(checkpoint, 0) as address:
         client = gradio_client.Client(address, verbose=False)
@@ -157,30 +112,6 @@ def test_labels_without_values_and_many_features(tmp_path: Path) -> None:
         f"{Predictor.from_checkpoint(checkpoint).labels.names[best]} ({found[best]:.1%})",
     ]
     assert parts["data"] == [["this head gives no evidence"]]
-
-
-@pytest.mark.slow
-def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("facenet_pytorch", reason="pip install 'ldl[faces]'")
-    photographs(ldl_data, tmp_path / "photographs")
-    checkpoint, picture = drawn_model(tmp_path / "a.ckpt"), tmp_path / "photographs" / "turned.jpg"
-    predictor = Predictor.from_checkpoint(checkpoint)
-    (tmp_path / "served").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "served"))
-    for detector in (None, "mtcnn"):
-        found = predictor.predict(picture, detector=detector)
-        with serving(checkpoint, 0, detector) as address:
-            client = gradio_client.Client(address, verbose=False)
-            drawn, table, _, _ = client.predict(gradio_client.handle_file(picture), 1, api_name="/predict")
-            assert any((tmp_path / "served").iterdir())
-            with pytest.raises(gradio_client.exceptions.AppError, match="face 2 must be in 1..1"):
-                client.predict(gradio_client.handle_file(picture), 2, api_name="/predict")
-        expected = [1 if detector else 0, found.value[0], found.std[0], *found.interval(0.9)[0]]
-        np.testing.assert_allclose(np.array(table["data"][0], dtype=float), expected, rtol=6e-4)
-        assert table["headers"][:2] == ["face" if detector else "row", "value (years)"]
-        width, height = Image.open(drawn).size
-        assert height > width  # the picture is upright
-        assert not any((tmp_path / "served").glob("ldl_demo_*"))  # pictures of faces are not left behind
 
 
 KINDS: dict[str, Callable[[np.ndarray], Image.Image]] = {
@@ -229,35 +160,10 @@ def test_fields_hold_numbers(checkpoint: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_shown(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRADIO_TEMP_DIR", "mine")
-    with (
-        pytest.raises(LDLError, match="not trained on crops of images; leave --detector out"),
-        serving(checkpoint, 0, "mtcnn"),
-    ):
-        pass
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(LDLError, match=f"port {port} of 127.0.0.1 cannot be taken"), serving(checkpoint, port):
-            pass
-    assert os.environ["GRADIO_TEMP_DIR"] == "mine"
-
-
-def test_the_command_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, message in ((["gone.ckpt"], "no checkpoint at gone.ckpt"), (["a", "--port", "99999"], "0..65535")):
-        with pytest.raises(SystemExit):
-            command(["demo", *arguments])
-        said = capsys.readouterr().err
-        assert message in said and said.count("\n") == 1
-
-
-@pytest.mark.slow
 def test_columns_of_text_are_lists(tmp_path: Path) -> None:
     table = films(60)
     data = TabularLDL(str(save(tmp_path, table)), label_columns="r*", votes_column="votes", drop="title", folds=4)
-    saved = _train(StructRF(trees=3), data, tmp_path / "films.ckpt")
+    saved = fitted_checkpoint(StructRF(trees=3), data, tmp_path / "films.ckpt")
     predictor = Predictor.from_checkpoint(saved)
     with serving(saved, 0) as address:
         client = gradio_client.Client(address, verbose=False)

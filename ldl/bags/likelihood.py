@@ -163,14 +163,9 @@ SLOPE_PRECISION = 1e-3
 
 @compiled
 def line_search(
-    scores: np.ndarray,
-    direction: np.ndarray,
-    group: int,
-    bags: PackedBags,
-    model: Model,
-    longest: float,
+    scores: np.ndarray, direction: np.ndarray, group: int, bags: PackedBags, model: Model, longest: float,
     shrinkage: float,
-) -> float:
+) -> float:  # fmt: skip
     """Return the step in [0, longest] with the least negative log likelihood, or 0 if no step lowers it.
 
     The step grows until the slope changes sign, then the interval is cut by the slopes at its ends. The likelihood of

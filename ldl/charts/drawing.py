@@ -38,7 +38,7 @@ def captioned(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def spared(chart: str) -> Iterator[None]:
+def warn_on_error(chart: str) -> Iterator[None]:
     """Turn an error while drawing ``chart`` into a warning, since the results of the run count more."""
     try:
         yield

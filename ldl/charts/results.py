@@ -12,7 +12,7 @@ import torch
 from matplotlib.ticker import MaxNLocator
 from sklearn.metrics import auc, roc_curve
 
-from ldl.charts.drawing import PREDICTED, TRUE, in_unit, legend_name, new_figure, new_sheet, save, spared, spread
+from ldl.charts.drawing import PREDICTED, TRUE, in_unit, legend_name, new_figure, new_sheet, save, spread, warn_on_error
 from ldl.charts.instances import distributions, faces
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
@@ -57,7 +57,7 @@ def overview(
     drawn: dict[str, Path] = {}
 
     def draw(name: str, chart: Callable[..., Path | None], *arguments: Any) -> None:
-        with spared(f"charts/{name}.png"):
+        with warn_on_error(f"charts/{name}.png"):
             if path := chart(folder / f"{name}.png", *arguments):
                 drawn[name] = path
 

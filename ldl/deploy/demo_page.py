@@ -34,7 +34,7 @@ MAX_PARTS, MAX_LIKELIEST = 8, 5
 CALIBRATED = "Intervals are calibrated: they hold the true value of 90% of all rows that are like the validation rows."
 UNCALIBRATED = "Intervals are not calibrated: they hold 90% of the predicted mass."
 
-DisplayedTable = dict[str, list[Any]]
+WebTable = dict[str, list[Any]]
 """Headers and data, in the form of gradio's tables."""
 Field = tuple[str, float | str, Sequence[str] | None]
 """Name of a column, its initial value, and its categories: an empty list for a date, None for a number."""
@@ -57,13 +57,9 @@ def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector
     if detector is not None and "crop_size" not in preprocessing:
         raise LDLError("the model was not trained on crops of images; leave --detector out")
     if "crop_size" not in preprocessing and len(shape) != 1:
-        kind = (
-            "maps of images"
-            if predictor.task.gives_maps
-            else "bags"
-            if "scaling" in preprocessing
-            else f"arrays {shape}"
-        )
+        kind = "bags" if "scaling" in preprocessing else f"arrays {shape}"
+        if predictor.task.gives_maps:
+            kind = "maps of images"
         raise LDLError(f"ldl demo shows models of rows and of crops of images; this is a model of {kind}")
     with gr.Blocks(title=title, analytics_enabled=False, fill_width=True, delete_cache=(600, 3600)) as page:
         note = CALIBRATED if predictor.task.calibration else UNCALIBRATED
@@ -84,32 +80,32 @@ def import_gradio() -> Any:
     return gradio
 
 
-def _show_rows(gr: Any, page: Any, of: RowPage) -> None:
+def _show_rows(gr: Any, page: Any, row_page: RowPage) -> None:
     with gr.Row():
         with gr.Column(scale=2), gr.Tabs():
-            if of.has_fields:
+            if row_page.has_fields:
                 with gr.Tab("One row"):
-                    fields = _fields(gr, of)
+                    fields = _fields(gr, row_page)
                     one = gr.Button("Predict", variant="primary")
             with gr.Tab("A table"):
-                hint = f"{', '.join(of.names[:3])}{', ...' if of.count > 3 else ''}, then one row per line"
-                text = gr.Textbox(label=f"{of.count} features per row, or a CSV", lines=6, placeholder=hint)
+                hint = f"{', '.join(row_page.names[:3])}{', ...' if row_page.count > 3 else ''}, then one row per line"
+                text = gr.Textbox(label=f"{row_page.count} features per row, or a CSV", lines=6, placeholder=hint)
                 file = gr.File(label="or a .csv, .parquet, .npz or .mat", type="filepath", height=120)
                 row = _as_sent(gr.Number(0, label="row in the chart", precision=0, minimum=0))
                 many = gr.Button("Predict", variant="primary")
         with gr.Column(scale=3):
             shown = _outputs(gr)
-    if of.has_fields:
-        predict = _bind(gr, one, of.of_fields, fields, shown, "predict")
+    if row_page.has_fields:
+        predict = _bind(gr, one, row_page.show_fields, fields, shown, "predict")
         page.load(predict, fields, shown, api_visibility="private", concurrency_limit=1, concurrency_id="model")
-    _bind(gr, many, of.of_table, [text, file, row], shown, "predict_table")
+    _bind(gr, many, row_page.show_table, [text, file, row], shown, "predict_table")
 
 
-def _fields(gr: Any, of: RowPage) -> list[Any]:
+def _fields(gr: Any, row_page: RowPage) -> list[Any]:
     fields = []
-    for start in range(0, of.count, FIELDS_PER_LINE):
+    for start in range(0, row_page.count, FIELDS_PER_LINE):
         with gr.Row():
-            for name, usual, choices in of.fields[start : start + FIELDS_PER_LINE]:
+            for name, usual, choices in row_page.fields[start : start + FIELDS_PER_LINE]:
                 if choices is None:
                     fields.append(_as_sent(gr.Number(usual, label=name, min_width=80)))
                 elif choices:
@@ -119,20 +115,20 @@ def _fields(gr: Any, of: RowPage) -> list[Any]:
     return fields
 
 
-def _show_images(gr: Any, of: PicturePage) -> None:
+def _show_images(gr: Any, picture_page: PicturePage) -> None:
     with gr.Row():
         with gr.Column(scale=2):
             sources = ["upload", "webcam", "clipboard"]
             image = _as_uploaded(gr.Image(label="image", type="filepath", sources=sources, height=320))
-            shows_face = of.detector is not None
+            shows_face = picture_page.detector is not None
             face = _as_sent(gr.Number(1, label="face in the chart", precision=0, minimum=1, visible=shows_face))
             go = gr.Button("Predict", variant="primary")
-            note = f"Faces are found by {of.detector.name}." if of.detector else ""
-            gr.Markdown(note or f"The whole image is used{' as one face' if of.of_faces else ''}.")
+            note = f"Faces are found by {picture_page.detector.name}." if picture_page.detector else ""
+            gr.Markdown(note or f"The whole image is used{' as one face' if picture_page.of_faces else ''}.")
         with gr.Column(scale=3):
-            drawn = _image(gr, "faces" if of.of_faces else "image with its prediction")
+            drawn = _image(gr, "faces" if picture_page.of_faces else "image with its prediction")
             shown = _outputs(gr)
-    _bind(gr, go, of.of_picture, [image, face], [drawn, *shown], "predict")
+    _bind(gr, go, picture_page.show_picture, [image, face], [drawn, *shown], "predict")
 
 
 def _as_uploaded(image: Any) -> Any:
@@ -197,15 +193,13 @@ class RowPage:
         """Whether every feature gets a field."""
         return self.count <= MAX_FIELDS
 
-    def of_fields(self, *values: Any) -> tuple[DisplayedTable, str, DisplayedTable]:
+    def show_fields(self, *values: Any) -> tuple[WebTable, str, WebTable]:
         """Return table, chart and evidence of the row in the fields; an empty field is a missing feature."""
         of_numbers = [choices is None for _, _, choices in self.fields]
         row = [_number(*pair) if plain else pair[0] for *pair, plain in zip(values, self.names, of_numbers)]
         return self._show(np.array([row], dtype=float if self.encoding is None else object), 0)
 
-    def of_table(
-        self, text: str | None, file: str | None, row: float | None
-    ) -> tuple[DisplayedTable, str, DisplayedTable]:
+    def show_table(self, text: str | None, file: str | None, row: float | None) -> tuple[WebTable, str, WebTable]:
         """Return the table of all rows of a file, or of pasted text, and chart and evidence of one ``row``."""
         chosen = _whole_number(row, "row in the chart")
         if file:
@@ -217,16 +211,13 @@ class RowPage:
             path.write_text(str(text).strip() + "\n", encoding="utf-8")
             return self._show(read_pasted(path) if self.encoding is None else path, chosen)
 
-    def _show(self, inputs: Any, row: int) -> tuple[DisplayedTable, str, DisplayedTable]:
+    def _show(self, inputs: Any, row: int) -> tuple[WebTable, str, WebTable]:
         predictions = self.predictor.predict(inputs)
         evidence = self.predictor.evidence(inputs, row)
         table = _prediction_table(predictions)
         if len(predictions) > MAX_ROWS:
-            first, *others = table["headers"]
-            table = {
-                "headers": [f"{first} ({MAX_ROWS} of {len(predictions)})", *others],
-                "data": table["data"][:MAX_ROWS],
-            }
+            table["headers"][0] += f" ({MAX_ROWS} of {len(predictions)})"
+            table["data"] = table["data"][:MAX_ROWS]
         return table, _chart(self.folder, predictions, row, evidence), _evidence_table(evidence, predictions.labels)
 
 
@@ -243,7 +234,7 @@ class PicturePage:
         self.predictor, self.folder, self.detector = predictor, folder, detector
         self.of_faces = detector is not None or shows_objects(predictor.task.preprocessing or {})
 
-    def of_picture(self, picture: str | None, face: float | None) -> tuple[str, DisplayedTable, str, DisplayedTable]:
+    def show_picture(self, picture: str | None, face: float | None) -> tuple[str, WebTable, str, WebTable]:
         """Return the image with its faces, a table with a row per face, and chart and evidence of one ``face``."""
         if not picture:
             raise LDLError("choose an image first")
@@ -319,13 +310,11 @@ def _whole_number(sent: Any, field: str) -> int:
     return int(number)
 
 
-def _prediction_table(predictions: Predictions) -> DisplayedTable:
-    first = (
-        {"face": predictions.facts["face"].tolist()}
-        if "face" in predictions.facts
-        else {"row": list(range(len(predictions)))}
-    )
-    columns: dict[str, Any] = first | (_likeliest(predictions) if predictions.value is None else _values(predictions))
+def _prediction_table(predictions: Predictions) -> WebTable:
+    columns: dict[str, Any] = {"row": list(range(len(predictions)))}
+    if "face" in predictions.facts:
+        columns = {"face": predictions.facts["face"].tolist()}
+    columns |= _likeliest(predictions) if predictions.value is None else _values(predictions)
     return {"headers": list(columns), "data": [list(row) for row in zip(*columns.values())]}
 
 
@@ -348,14 +337,13 @@ def _value_header(labels: LabelSpace) -> str:
 def _likeliest(predictions: Predictions) -> dict[str, list[str]]:
     order = np.argsort(-predictions.distribution, axis=1, kind="stable")[:, :MAX_LIKELIEST]
     shares = np.take_along_axis(predictions.distribution, order, 1)
-    texts = [
-        [f"{predictions.labels.names[label]} ({share:.1%})" for label, share in zip(*pair)]
-        for pair in zip(order.T, shares.T)
-    ]
-    return {f"likeliest {rank}": text for rank, text in enumerate(texts, start=1)}
+    names, columns = predictions.labels.names, {}
+    for rank, (likeliest, column) in enumerate(zip(order.T, shares.T), start=1):
+        columns[f"likeliest {rank}"] = [f"{names[label]} ({share:.1%})" for label, share in zip(likeliest, column)]
+    return columns
 
 
-def _evidence_table(evidence: Evidence | None, labels: LabelSpace) -> DisplayedTable:
+def _evidence_table(evidence: Evidence | None, labels: LabelSpace) -> WebTable:
     """List the parts of a prediction with the largest weights, and the value or likeliest label of each."""
     if evidence is None:
         return {"headers": ["evidence"], "data": [["this head gives no evidence"]]}
@@ -372,19 +360,14 @@ def _evidence_table(evidence: Evidence | None, labels: LabelSpace) -> DisplayedT
 
 
 def _chart(folder: Path, predictions: Predictions, row: int, evidence: Evidence | None) -> str:
-    has_value = predictions.value is not None
-    marks = evidence if predictions.labels.kind == "ordinal" else None
-    return str(
-        charts.answer(
-            _new_png(folder),
-            predictions.distribution[row],
-            predictions.labels,
-            value=predictions.value[row] if predictions.value is not None else None,
-            interval=predictions.interval(INTERVAL_LEVEL)[row] if has_value else None,
-            parts=None if marks is None else predictions.labels.decode(marks.distributions.float()).cpu().numpy(),
-            weights=None if marks is None else marks.weights.float().cpu().numpy(),
-        )
-    )
+    value = interval = parts = weights = None
+    if predictions.value is not None:
+        value, interval = predictions.value[row], predictions.interval(INTERVAL_LEVEL)[row]
+    if evidence is not None and predictions.labels.kind == "ordinal":
+        parts = predictions.labels.decode(evidence.distributions.float()).cpu().numpy()
+        weights = evidence.weights.float().cpu().numpy()
+    distribution, labels = predictions.distribution[row], predictions.labels
+    return str(charts.answer(_new_png(folder), distribution, labels, value, interval, parts, weights))
 
 
 def _new_png(folder: Path) -> Path:

@@ -62,13 +62,11 @@ def prepend(model: Any, encoding: Encoding) -> Any:
             )  # fmt: skip
             parts.append(as_number(add("Equal", codes, constant([range(len(column.names))], "int64"))))
             continue
-        entries = add(
-            "Gather", "numbers", constant([numbers.index(name) for name in _numbers(column)], "int64"), axis=1
-        )
+        positions = constant([numbers.index(name) for name in _numbers(column)], "int64")
+        entries = add("Gather", "numbers", positions, axis=1)
         gaps = add("IsNaN", entries)
-        parts.append(
-            entries if column.fill is None else add("Where", gaps, constant([column.fill], "float64"), entries)
-        )
+        filled = entries if column.fill is None else add("Where", gaps, constant([column.fill], "float64"), entries)
+        parts.append(filled)
         if column.missing:
             parts.append(as_number(add("Gather", gaps, constant([0], "int64"), axis=1)))
     features = add("Concat", *parts, axis=1)

@@ -73,9 +73,8 @@ class Deployed(nn.Module):
                 self.register_buffer(f"scaling_{name}", scaling[name])
         # The exporter of ONNX would write the number itself as infinity, in float32.
         self.register_buffer("largest", torch.tensor(LARGEST, dtype=torch.float64), persistent=False)
-        self.takes_pictures = len(shape) == 3 and (
-            "crop_size" in preprocessing or preprocessing.get("dtype") == "uint8"
-        )
+        of_images = "crop_size" in preprocessing or preprocessing.get("dtype") == "uint8"
+        self.takes_pictures = len(shape) == 3 and of_images
         sizes = (-1, -1) if task.gives_maps else shape[1:]
         self.input_shape = (*sizes, shape[0]) if self.takes_pictures else shape
         trained = preprocessing.get("dtype")

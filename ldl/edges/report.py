@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ldl import charts
-from ldl.charts.drawing import spared, spread
+from ldl.charts.drawing import spread, warn_on_error
 from ldl.collective import current_collective
 from ldl.edges.benchmark.evaluation import Load, agreement, evaluate, evaluate_crisp, scores
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_edge_map, read_probability, write_edge_map
@@ -105,7 +105,7 @@ class EdgeReport(EachImage):
         if not trainer.testing:
             return {}
         data, paths, rows = data_of(trainer), dict[str, Path](), self.index.tolist()
-        with spared("charts/precision_recall.png"):
+        with warn_on_error("charts/precision_recall.png"):
             truth = dict(zip((self._file("edges", data, row).stem for row in rows), rows))
             shows = trainer.progress_bar_callback is not None
             human = agreement(list(truth), lambda name: data.ground_truth(truth[name]), show_progress=shows)

@@ -232,7 +232,7 @@ class FaceFolder(FaceAges):
         file = self.locate("")
         splits = self.protocol in (None, "parts")
         records = read_face_list(file, self.alignment == "none", self.group_key, self.split_column, splits)
-        self._settle(records)
+        self._choose_protocol(records)
         if self.detector is not None:
             if records.anchors is not None or self.alignment == "none":
                 raise LDLError(f"{file} or data.alignment none already places the faces; leave data.detector out")
@@ -245,7 +245,7 @@ class FaceFolder(FaceAges):
             )
         return records
 
-    def _settle(self, records: FaceRecords) -> None:
+    def _choose_protocol(self, records: FaceRecords) -> None:
         """Choose the protocol, and print the columns that are used and those that are not."""
         if self.protocol is None:
             self.protocol = "parts" if "part" in records.facts else None

@@ -26,7 +26,7 @@ _DETECTION_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Found:
+class Detections:
     """Faces of a list of images.
 
     Attributes:
@@ -43,7 +43,7 @@ class Found:
         return [row for row, faces in enumerate(self.faces) if not faces and row not in self.failed]
 
 
-def find_faces(paths: Sequence[Path], detector: Detector, cache: Path) -> Found:
+def find_faces(paths: Sequence[Path], detector: Detector, cache: Path) -> Detections:
     """Detect the faces of all images, or take them from the cache.
 
     The key covers the detector and every image's path, size and modification time. Images that an earlier run could not
@@ -148,21 +148,22 @@ def _detect(paths: Sequence[Path], detector: Detector, rows: Sequence[int], face
             faces[row] = detector(read_picture(path))
         except LDLError as error:
             failed[row] = str(error) if str(path) in str(error) else f"{path}: {error}"
-    numbers = [[[*face.box, face.confidence, *_flat(face.points)] for face in each] for each in faces]
-    return json.dumps({"faces": numbers, "failed": failed}).encode()
+    return json.dumps({"faces": [list(map(_flat, each)) for each in faces], "failed": failed}).encode()
 
 
-def _flat(points: np.ndarray | None) -> list[float]:
-    return [] if points is None else points.ravel().tolist()
+def _flat(face: Face) -> list[float]:
+    """Return box, confidence and, if they are known, landmarks."""
+    points = [] if face.points is None else face.points.ravel().tolist()
+    return [*face.box, face.confidence, *points]
 
 
-def _parsed(content: bytes) -> Found:
+def _face_of(numbers: list[float]) -> Face:
+    """Return the face of :func:`_flat`."""
+    points = np.array(numbers[5:]).reshape(5, 2) if len(numbers) > 5 else None
+    return Face(np.array(numbers[:4]), numbers[4], points)
+
+
+def _parsed(content: bytes) -> Detections:
     entries = json.loads(content)
-    faces = [
-        [
-            Face(np.array(numbers[:4]), numbers[4], np.array(numbers[5:]).reshape(5, 2) if numbers[5:] else None)
-            for numbers in each
-        ]
-        for each in entries["faces"]
-    ]
-    return Found(faces, {int(row): reason for row, reason in entries["failed"].items()})
+    faces = [list(map(_face_of, each)) for each in entries["faces"]]
+    return Detections(faces, {int(row): reason for row, reason in entries["failed"].items()})

@@ -146,9 +146,8 @@ def _match(listed: Sequence[SplitList], request: SplitRequest) -> list[np.ndarra
     where = {stem(file): row for row, file in enumerate(request.records.files)}
     for each in listed:
         if missing := [name for name in each.stems if name not in where]:
-            message = (
-                f"{len(missing)} of {len(each.stems)} images of {each.path} are not there, the first: {missing[0]}"
-            )
+            absent = f"{len(missing)} of {len(each.stems)} images of {each.path}"
+            message = f"{absent} are not there, the first: {missing[0]}"
             if not request.skip_missing:
                 raise LDLError(f"{message}; add them, or leave them out with --data.skip_unreadable true")
             if process_rank() == 0:

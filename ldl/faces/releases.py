@@ -316,13 +316,14 @@ def _protocol_line(protocol: FaceProtocol, request: SplitRequest, copies: np.nda
         rows = protocol.rows(replace(request, fold=fold))
         split = rows if isinstance(rows, Fold) else Fold(rows[0], np.arange(0), rows[1])
         splits.append(split if protocol.published else keep_together(split, protocol.units(copies, records.persons)))
-    sizes = [
-        [len(set_rows) for set_rows in parts]
-        for parts in zip(*((split.train, split.val, split.test) for split in splits))
-    ]
-    ranges = [str(min(size)) if min(size) == max(size) else f"{min(size)}-{max(size)}" for size in sizes]
-    leaks = (
-        "unknown" if groups is None else f"{np.mean([leak(split, groups) for split in splits]):.1%}"
-        for groups in (records.persons, copies)
-    )
-    return f"{len(splits):>6}{''.join(f'{size:>16}' for size in ranges)}   {', '.join(leaks)}"
+    line = f"{len(splits):>6}"
+    for name in ("train", "val", "test"):
+        sizes = [len(getattr(split, name)) for split in splits]
+        low, high = min(sizes), max(sizes)
+        span = str(low) if low == high else f"{low}-{high}"
+        line += f"{span:>16}"
+    return f"{line}   {_mean_leak(splits, records.persons)}, {_mean_leak(splits, copies)}"
+
+
+def _mean_leak(splits: list[Fold], groups: np.ndarray | None) -> str:
+    return "unknown" if groups is None else f"{np.mean([leak(split, groups) for split in splits]):.1%}"

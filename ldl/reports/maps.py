@@ -15,7 +15,7 @@ from PIL.PngImagePlugin import PngInfo
 from torch import Tensor
 
 from ldl import charts
-from ldl.charts.drawing import captioned, spared, spread
+from ldl.charts.drawing import captioned, spread, warn_on_error
 from ldl.charts.images import label_colors
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
@@ -80,7 +80,7 @@ class EachImage(pl.Callback, ABC):
         if trainer.is_global_zero and self.draw:
             with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
                 paths: dict[str, Path] = {}
-                with spared("charts of images"):
+                with warn_on_error("charts of images"):
                     paths |= self.sheets(trainer, pl_module)
                 log_images(trainer.loggers, paths | draw_learning(self.folder))
 
@@ -120,7 +120,7 @@ class MapReport(EachImage):
         if not isinstance(data, LDLDataModule):
             return {}
         paths: dict[str, Path] = {}
-        with spared("charts/maps.png"):
+        with warn_on_error("charts/maps.png"):
             paths["maps"] = self._sheet(data, task.labels, index[spread(len(index), SHEET_IMAGES)])
         return paths | head_charts(self.folder / "charts", trainer, task, data, index)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ldl import charts
 from ldl.batch import Batch, without_half
-from ldl.charts.drawing import captioned, spared
+from ldl.charts.drawing import captioned, warn_on_error
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.loader import Guarded, collate
@@ -102,7 +102,7 @@ class Report(pl.Callback):
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
-            with captioned(caption(pl_module.head, data_of(trainer), self.folder)), spared("charts/pictures"):
+            with captioned(caption(pl_module.head, data_of(trainer), self.folder)), warn_on_error("charts/pictures"):
                 draw_each(self.folder, data_of(trainer), self.rows, pl_module.labels, pl_module.calibration)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
@@ -139,7 +139,7 @@ def caption(head: Head, data: Any, folder: Path, folds: int | None = None) -> st
 
 def draw_raters(folder: Path, raters: dict[str, Any] | None) -> dict[str, Path]:
     """Draw the comparison of a run with annotators, if there is one."""
-    with spared("charts/rater_equivalence.png"):
+    with warn_on_error("charts/rater_equivalence.png"):
         if raters is not None:
             path = folder / "charts" / "rater_equivalence.png"
             return {path.stem: charts.rater_equivalence(path, raters, f"The model is worth {worth_in_words(raters)}")}
@@ -149,7 +149,7 @@ def draw_raters(folder: Path, raters: dict[str, Any] | None) -> dict[str, Path]:
 def draw_learning(folder: Path) -> dict[str, Path]:
     """Draw the learning curves of a run from its ``metrics.csv``."""
     log = folder / "metrics.csv"
-    with spared("charts/learning_curves.png"):
+    with warn_on_error("charts/learning_curves.png"):
         curves = charts.learning_curves(folder / "charts" / "learning_curves.png", log) if log.is_file() else None
         return {"learning_curves": curves} if curves else {}
     return {}
@@ -163,7 +163,7 @@ def head_charts(
     head: Head = task.head
     if type(head).charts is Head.charts:
         return {}
-    with spared(f"charts of {type(head).__name__}"):
+    with warn_on_error(f"charts of {type(head).__name__}"):
         # Evaluation has shown that one batch fits into memory.
         rows = index[: max(1, data.eval_batch_size // trainer.world_size)]
         batch = instances(data, rows)
@@ -224,7 +224,7 @@ def draw_each(
         boxes = np.stack([facts[side][index] for side in ("x0", "y0", "x1", "y1")], axis=1)
     for name in drawn[:MOST_DRAWN]:
         mine = np.flatnonzero(names == name)
-        with spared(f"charts/pictures/{name}.png"):
+        with warn_on_error(f"charts/pictures/{name}.png"):
             image = data.photograph(int(index[mine[0]])) if faces else images_of(data, index[mine[:1]])[0]  # type: ignore[index]
             path = run / "charts" / "pictures" / f"{below(name)}.png"
             shown = boxes[mine] if faces else np.empty((0, 4))
@@ -235,10 +235,8 @@ def in_words(predictions: Predictions) -> list[str]:
     """Return per row the value with its interval of 90%, or the likeliest label if labels have no values."""
     if predictions.value is None:
         return [f"{predictions.labels.names[row.argmax()]} ({row.max():.0%})" for row in predictions.distribution]
-    values, ends = (
-        predictions.value.reshape(len(predictions), -1),
-        predictions.interval(INTERVAL_LEVEL).reshape(len(predictions), -1, 2),
-    )
+    values = predictions.value.reshape(len(predictions), -1)
+    ends = predictions.interval(INTERVAL_LEVEL).reshape(len(predictions), -1, 2)
     return [
         ", ".join(f"{value:.3g} ({low:.3g} to {high:.3g})" for value, (low, high) in zip(*each))
         for each in zip(values, ends)

@@ -76,9 +76,8 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
             if name in rows
         }
         groups = rows["group"][kept] if "group" in rows else None
-        equivalence = compare(
-            vote_nll(prediction[kept], counts[kept]), curves["power"], curves.get("with_model"), groups
-        )
+        nll = vote_nll(prediction[kept], counts[kept])
+        equivalence = compare(nll, curves["power"], curves.get("with_model"), groups)
         alpha = math.nan if labels.kind == "grid" else krippendorff_alpha(counts, labels)
     except LDLError as error:
         _warn(error)

@@ -83,16 +83,16 @@ def test_text_in_a_number_is_told_without_a_traceback(page: Any, capfd: pytest.C
 @pytest.mark.slow
 def test_a_long_table_says_that_it_is_cut(checkpoint: Path, tmp_path: Path) -> None:
     page = RowPage(Predictor.from_checkpoint(checkpoint), tmp_path)
-    table, _, _ = page.of_table("61.5,1.1,-2\n" * 1001, None, 1000)
+    table, _, _ = page.show_table("61.5,1.1,-2\n" * 1001, None, 1000)
     assert table["headers"][0] == "row (1000 of 1001)" and len(table["data"]) == 1000
 
 
 def test_an_empty_field_is_told(checkpoint: Path, tmp_path: Path) -> None:
     predictor = Predictor.from_checkpoint(checkpoint)
     with pytest.raises(LDLError, match="^the field 'row in the chart' is empty; give a whole number$"):
-        RowPage(predictor, tmp_path).of_table("1,2,3", None, None)
+        RowPage(predictor, tmp_path).show_table("1,2,3", None, None)
     with pytest.raises(LDLError, match="^the field 'face in the chart' is empty"):
-        PicturePage(predictor, tmp_path).of_picture("a.png", None)
+        PicturePage(predictor, tmp_path).show_picture("a.png", None)
 
 
 @pytest.mark.slow
@@ -135,9 +135,9 @@ def test_the_page_reads_the_file_as_uploaded(name: str, tmp_path: Path) -> None:
     shown = PicturePage(predictor, tmp_path)
     if name == "numbers.tif":
         with pytest.raises(LDLError, match="of mode F; save it with 8 or 16 bits"):
-            shown.of_picture(sent, 1)
+            shown.show_picture(sent, 1)
     else:
-        row, expected = shown.of_picture(sent, 1)[1]["data"][0], predictor.predict(file)
+        row, expected = shown.show_picture(sent, 1)[1]["data"][0], predictor.predict(file)
         assert row[1] == pytest.approx(expected.value[0], rel=1e-3)
 
 
@@ -145,18 +145,18 @@ def test_a_photograph_of_another_format_is_refused_in_one_line(tmp_path: Path) -
     (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + bytes(40))
     page = PicturePage(Predictor.from_checkpoint(drawn_model(tmp_path / "a.ckpt", None)), tmp_path)
     with pytest.raises(LDLError, match=r"a.heic cannot be read as an image: unknown or damaged format; JPEG, PNG, .*"):
-        page.of_picture(str(tmp_path / "a.heic"), 1)
+        page.show_picture(str(tmp_path / "a.heic"), 1)
 
 
 def test_fields_hold_numbers(checkpoint: Path, tmp_path: Path) -> None:
     page = RowPage(Predictor.from_checkpoint(checkpoint), tmp_path)
-    assert page.of_fields("61.5", 1.1, -2)[0]["data"] == page.of_fields(61.5, 1.1, -2)[0]["data"]
+    assert page.show_fields("61.5", 1.1, -2)[0]["data"] == page.show_fields(61.5, 1.1, -2)[0]["data"]
     for sent in ("old", [1], "1e999", {}):
         with pytest.raises(LDLError, match="^the field 'age' is .*; give a number, or leave it empty$"):
-            page.of_fields(sent, 1.1, -2)
+            page.show_fields(sent, 1.1, -2)
     for row, message in (("first", "'first'; give a number"), (0.5, "is 0.5; give a whole number"), ("", "is empty")):
         with pytest.raises(LDLError, match=f"^the field 'row in the chart' .*{message}"):
-            page.of_table("1,2,3", None, row)
+            page.show_table("1,2,3", None, row)
 
 
 @pytest.mark.slow

@@ -80,11 +80,8 @@ def panel(boundaries: np.ndarray) -> Panel:
 
 
 def levels(probability: np.ndarray) -> np.ndarray:
-    """Return the level of each pixel, 0 to 65,535, of (H, W) in 0..1. Raises LDLError for other values and NaN."""
-    values = np.asarray(probability, np.float64)
-    if not ((values >= 0) & (values <= 1)).all():
-        raise LDLError(f"the map has values from {values.min():g} to {values.max():g}; probabilities must be in 0..1")
-    return np.round(GREY_STEPS * values).astype(np.int64)
+    """Return the level of each pixel, 0 to 65,535, of (H, W) in 0..1."""
+    return np.round(GREY_STEPS * np.asarray(probability, np.float64)).astype(np.int64)
 
 
 def tally(level: np.ndarray, answer: np.ndarray, region: np.ndarray | None = None) -> Tally:
@@ -269,10 +266,8 @@ def count_votes(
         show_progress: Draw a progress bar.
 
     Raises:
-        LDLError: There are no images, or a map does not fit its ground truth.
+        LDLError: A map does not fit its ground truth.
     """
-    if not names:
-        raise LDLError("there are no images whose votes could be counted")
     counts = VoteCounts()
     for name in track(names, len(names), "counting votes", show_progress):
         probability, steps, boundaries = load(name)

@@ -75,13 +75,9 @@ class PatchTree(NamedTuple):
 
 @compiled
 def grow(
-    codes: np.ndarray,
-    maps: np.ndarray,
-    bins: PatchBins,
-    segments: np.ndarray,
-    options: GrowthOptions,
+    codes: np.ndarray, maps: np.ndarray, bins: PatchBins, segments: np.ndarray, options: GrowthOptions,
     state: np.ndarray,
-) -> PatchTree:
+) -> PatchTree:  # fmt: skip
     """Grow one tree on binned features, ``codes`` (F, N) uint8, of segmentations (N, S) uint8.
 
     ``maps`` (F,) is the table of bins of each feature; random numbers come from ``state`` (1,) uint64.

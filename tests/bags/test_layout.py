@@ -13,8 +13,8 @@ def test_clusters_are_of_the_instances_of_positive_bags() -> None:
     bags = PackedBags(rows, np.array([0, 2, 4, 5]), np.array([0.4, 0.4, 0.0]), np.array([0.0, 0.0, 0.2]))
     for whitened, frames in ((0.0, "default"), (0.5, "default"), (0.5, "pandas")):
         with sklearn.config_context(transform_output=frames):
-            found = clusters(bags, 2, whitened, 0)
-        assert found[0] == found[2] != found[1] == found[3] and found[4] == -1
+            cluster = clusters(bags, 2, whitened, 0)
+        assert cluster[0] == cluster[2] != cluster[1] == cluster[3] and cluster[4] == -1
 
 
 def test_whitened_clusters_are_those_of_little_variance() -> None:
@@ -27,7 +27,7 @@ def test_whitened_clusters_are_those_of_little_variance() -> None:
     weights = (kind > 0) / 900.0, (kind == 0) / 900.0
     agree = {}
     for whitened in (0.0, 0.999):
-        found = clusters(PackedBags(rows.astype(np.float32), np.arange(901), *weights), 2, whitened, 0)[kind > 0]
-        same = (found == kind[kind > 0] - 1).mean()
+        cluster = clusters(PackedBags(rows.astype(np.float32), np.arange(901), *weights), 2, whitened, 0)[kind > 0]
+        same = (cluster == kind[kind > 0] - 1).mean()
         agree[whitened] = max(same, 1 - same)
     assert agree[0.999] > 0.95 and agree[0.0] < 0.6

@@ -102,11 +102,11 @@ def test_instances_are_found_from_bags(pooling: Any) -> None:
     head = fitted(MILBoost(pooling, 20.0, seed=0), features[:200], target[:200])
     right = head(features[200:]).argmax(1) == target[200:].argmax(1)
     assert right.float().mean() > 0.85
-    found = head.instances(features[200:])
+    probability = head.instances(features[200:])
     exists = ~features[200:].isnan().all(-1)
-    assert (found.isnan() == ~exists).all()
+    assert (probability.isnan() == ~exists).all()
     truth = (features[200:, :, 0] > 0.3) & (features[200:, :, 1] > -0.5)
-    assert found[exists & truth].mean() > found[exists & ~truth].mean() + 0.3
+    assert probability[exists & truth].mean() > probability[exists & ~truth].mean() + 0.3
 
 
 def test_a_seed_gives_one_result_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

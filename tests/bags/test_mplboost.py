@@ -25,8 +25,8 @@ def test_groups_are_found_without_labels() -> None:
     head = fitted(MPLBoost(groups=2, pooling="nor", rounds=20, seed=0), rows, torch.eye(2)[(kind > 0).long()])
     members = head.memberships(rows)
     torch.testing.assert_close(members.sum(-1), torch.ones(600))
-    found = members[kind > 0].argmax(1)
-    agree = (found == kind[kind > 0] - 1).float().mean()
+    group = members[kind > 0].argmax(1)
+    agree = (group == kind[kind > 0] - 1).float().mean()
     assert max(agree, 1 - agree) > 0.95
 
 
@@ -43,8 +43,8 @@ def test_clusters_start_the_groups() -> None:
         head = fitted(
             MPLBoost(groups=2, pooling="isr", rounds=20, shrinkage=0.1, clustered=clustered, seed=0), rows, target
         )
-        found = head.scores(rows)[kind > 0, 0].argmax(-1)
-        same = float((found == kind[kind > 0] - 1).float().mean())
+        group = head.scores(rows)[kind > 0, 0].argmax(-1)
+        same = float((group == kind[kind > 0] - 1).float().mean())
         agree[clustered] = max(same, 1 - same)
     assert agree[5] > 0.95 and agree[0] < 0.9
 
@@ -66,8 +66,8 @@ def test_clusters_of_no_use_do_not_end_boosting() -> None:
     """The cluster is all that the first stumps see; negatives lie in both, so that these stumps help nobody."""
     count = torch.arange(200)
     label, side = count % 2, count // 2 % 2
-    told = label + torch.randn(200, generator=torch.Generator().manual_seed(0))
-    rows = torch.stack([20.0 * side - 10, told], 1)[:, None]
+    informative = label + torch.randn(200, generator=torch.Generator().manual_seed(0))
+    rows = torch.stack([20.0 * side - 10, informative], 1)[:, None]
     head = fitted(MPLBoost(groups=2, pooling="isr", rounds=20, shrinkage=0.1), rows, torch.eye(2)[label])
     assert len(head.curve) > 6 and head.curve[-1, 0] < head.curve[0, 0] - 0.05
 

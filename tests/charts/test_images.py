@@ -35,9 +35,9 @@ def test_a_sheet_has_one_row_a_group_and_empty_groups_stay_empty(tmp_path: Path)
 
 def test_score_maps_mark_the_found_and_the_true_window(tmp_path: Path) -> None:
     pictures, maps = np.zeros((3, 20, 20), np.uint8), RNG.normal(size=(3, 11, 11))
-    found = locate(maps)
-    alone = colors(charts.score_maps(tmp_path / "a.png", pictures, maps, found, 10))
-    both = colors(charts.score_maps(tmp_path / "b.png", pictures, maps, found, 10, 1, found[::-1], ["x", "y", "z"]))
+    corners = locate(maps)
+    alone = colors(charts.score_maps(tmp_path / "a.png", pictures, maps, corners, 10))
+    both = colors(charts.score_maps(tmp_path / "b.png", pictures, maps, corners, 10, 1, corners[::-1], ["x", "y", "z"]))
     green = (both[..., 1] > both[..., 0] + 0.3) & (both[..., 1] > both[..., 2] + 0.3)
     assert green.sum() > ((alone[..., 1] > alone[..., 0] + 0.3) & (alone[..., 1] > alone[..., 2] + 0.3)).sum() + 100
 

@@ -20,13 +20,13 @@ def test_nothing_is_replaced_unless_told_so(run: Path, capsys: pytest.CaptureFix
         command(["export", checkpoint, "--to", "onnx", "--out", out])
     assert "is there already; give --force" in capsys.readouterr().err
     command(["export", checkpoint, "--out", out, "--force"])
-    said = {entry.key: entry.value for entry in onnx.load(out).metadata_props}
-    assert said["head"] == "MaxEnt"
+    metadata = {entry.key: entry.value for entry in onnx.load(out).metadata_props}
+    assert metadata["head"] == "MaxEnt"
 
 
 def test_the_command_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in ((["gone.ckpt"], "no checkpoint at gone.ckpt"), (["a", "--port", "99999"], "0..65535")):
         with pytest.raises(SystemExit):
             command(["demo", *arguments])
-        said = capsys.readouterr().err
-        assert message in said and said.count("\n") == 1
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1

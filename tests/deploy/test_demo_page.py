@@ -32,9 +32,11 @@ def page(checkpoint: Path) -> Iterator[Any]:
         yield gradio_client.Client(address, verbose=False)
 
 
-def _same(table: dict[str, Any], found: Any) -> None:
+def _same(table: dict[str, Any], predictions: Any) -> None:
     assert table["headers"] == ["row", "value", "standard deviation", "lower 90%", "upper 90%"]
-    expected = np.column_stack([np.arange(len(found)), found.value, found.std, found.interval(0.9)])
+    expected = np.column_stack(
+        [np.arange(len(predictions)), predictions.value, predictions.std, predictions.interval(0.9)]
+    )
     np.testing.assert_allclose(np.array(table["data"], dtype=float), expected, rtol=6e-4)
 
 
@@ -105,11 +107,11 @@ def test_labels_without_values_and_many_features(tmp_path: Path) -> None:
         client = gradio_client.Client(address, verbose=False)
         assert list(client.view_api(return_format="dict", print_info=False)["named_endpoints"]) == ["/predict_table"]
         table, _, parts = client.predict(",".join(map(repr, row[0].tolist())), None, 0, api_name="/predict_table")
-    (found,) = Predictor.from_checkpoint(checkpoint).predict(row).distribution
-    best = int(found.argmax())
+    (distribution,) = Predictor.from_checkpoint(checkpoint).predict(row).distribution
+    best = int(distribution.argmax())
     assert table["data"][0][:2] == [
         0,
-        f"{Predictor.from_checkpoint(checkpoint).labels.names[best]} ({found[best]:.1%})",
+        f"{Predictor.from_checkpoint(checkpoint).labels.names[best]} ({distribution[best]:.1%})",
     ]
     assert parts["data"] == [["this head gives no evidence"]]
 
@@ -171,19 +173,19 @@ def test_columns_of_text_are_lists(tmp_path: Path) -> None:
         kinds = {field["label"]: field["component"] for field in fields}
         assert kinds == dict.fromkeys(["year", "length", "budget", "Action", "Short"], "Number") | {"mpaa": "Dropdown"}
         row = {"year": 1990, "length": 100, "budget": None, "mpaa": "R", "Action": 1, "Short": 0}
-        found = client.predict(*row.values(), api_name="/predict")[0]
+        shown = client.predict(*row.values(), api_name="/predict")[0]
         expected = predictor.predict(pd.DataFrame([row]))
-        np.testing.assert_allclose(float(found["data"][0][1]), expected.value[0], rtol=1e-3)
+        np.testing.assert_allclose(float(shown["data"][0][1]), expected.value[0], rtol=1e-3)
         pasted = client.predict(pd.DataFrame([row]).to_csv(index=False), None, 0, api_name="/predict_table")[0]
-        assert pasted["data"] == found["data"]
+        assert pasted["data"] == shown["data"]
 
 
 @pytest.mark.parametrize("of_faces", [True, False])
 def test_only_pages_of_faces_mention_faces(of_faces: bool, tmp_path: Path) -> None:
     predictor = Predictor.from_checkpoint(drawn_model(tmp_path / "a.ckpt", None))
-    known = predictor.task.preprocessing
-    assert known is not None
-    predictor.task.preprocessing = known if of_faces else {**known, "faces": False}
+    preprocessing = predictor.task.preprocessing
+    assert preprocessing is not None
+    predictor.task.preprocessing = preprocessing if of_faces else {**preprocessing, "faces": False}
     shown = [block.get_config() for block in make_page(predictor, "model", tmp_path).blocks.values()]
     texts = [f"{each.get('label')} {each.get('value')}" for each in shown if each.get("visible", True)]
     assert any("The whole image is used" in text for text in texts)

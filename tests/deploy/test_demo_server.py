@@ -42,14 +42,14 @@ def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "served").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "served"))
     for detector in (None, "mtcnn"):
-        found = predictor.predict(picture, detector=detector)
+        predictions = predictor.predict(picture, detector=detector)
         with serving(checkpoint, 0, detector) as address:
             client = gradio_client.Client(address, verbose=False)
             drawn, table, _, _ = client.predict(gradio_client.handle_file(picture), 1, api_name="/predict")
             assert any((tmp_path / "served").iterdir())
             with pytest.raises(gradio_client.exceptions.AppError, match="face 2 must be in 1..1"):
                 client.predict(gradio_client.handle_file(picture), 2, api_name="/predict")
-        expected = [1 if detector else 0, found.value[0], found.std[0], *found.interval(0.9)[0]]
+        expected = [1 if detector else 0, predictions.value[0], predictions.std[0], *predictions.interval(0.9)[0]]
         np.testing.assert_allclose(np.array(table["data"][0], dtype=float), expected, rtol=6e-4)
         assert table["headers"][:2] == ["face" if detector else "row", "value (years)"]
         width, height = Image.open(drawn).size

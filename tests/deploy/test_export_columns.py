@@ -45,20 +45,20 @@ def test_it_answers_as_the_predictor(head: Any, tmp_path: Path) -> None:
     done = export(fitted.predictor_.task, tmp_path / "model.onnx")
     assert done.parity is not None and done.parity.apart == 0 and done.parity.largest <= 1e-5
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
-    given = X.assign(language="new")
-    day = given["day"].dt
-    numbers = [given["year"], given["budget"], day.year, day.month, day.day, day.day_of_week]
+    table = X.assign(language="new")
+    day = table["day"].dt
+    numbers = [table["year"], table["budget"], day.year, day.month, day.day, day.day_of_week]
     inputs = {
         "numbers": np.stack([column.to_numpy(float) for column in numbers], 1),
-        "texts": given[["mpaa", "language"]].to_numpy(object),
+        "texts": table[["mpaa", "language"]].to_numpy(object),
     }
-    found = session.run(None, inputs)[0]
-    np.testing.assert_allclose(found, fitted.predict(given), atol=1e-5)
+    distribution = session.run(None, inputs)[0]
+    np.testing.assert_allclose(distribution, fitted.predict(table), atol=1e-5)
     meta = session.get_modelmeta()
     assert meta.producer_name == "ldl"
-    dates = [f"day {part}" for part in ("year", "month", "day", "weekday")]
-    known = json.loads(meta.custom_metadata_map["preprocessing"])["columns"]
-    assert known == {"numbers": ["year", "budget", *dates], "texts": ["mpaa", "language"]}
+    dates = [f"day {name}" for name in ("year", "month", "day", "weekday")]
+    columns = json.loads(meta.custom_metadata_map["preprocessing"])["columns"]
+    assert columns == {"numbers": ["year", "budget", *dates], "texts": ["mpaa", "language"]}
 
 
 @pytest.mark.parametrize("columns", [["mpaa"], ["budget"], ["mpaa", "year"]], ids=str)

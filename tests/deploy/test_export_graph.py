@@ -39,6 +39,6 @@ def test_as_predictions_give_them(name: str, rows: int) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
                 ends = wanted.interval(level)
-            found = interval(labels, torch.from_numpy(p), level, calibration)
+            computed = interval(labels, torch.from_numpy(p), level, calibration)
             # Within a label of little mass an end moves far for a rounded sum.
-            np.testing.assert_allclose(found.numpy(), ends, atol=1e-5 * (1 + float(np.ptp(points))))
+            np.testing.assert_allclose(computed.numpy(), ends, atol=1e-5 * (1 + float(np.ptp(points))))

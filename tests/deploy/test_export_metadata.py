@@ -20,14 +20,14 @@ NAMES = [f"feature {number}" for number in range(WIDTH)]
 @pytest.mark.slow
 def test_the_file_says_what_it_is(model: Path) -> None:
     loaded = onnx.load(model)
-    said = {entry.key: entry.value for entry in loaded.metadata_props}
-    assert LabelSpace.from_dict(json.loads(said["labels"])) == AGES and said["unit"] == "years"
-    assert json.loads(said["input"]) == {"type": "float64", "shape": [-1, WIDTH]}
-    assert json.loads(said["preprocessing"])["features"] == NAMES
-    assert said["intervals"].startswith("conformal, of rows like the 30 validation rows")
-    assert json.loads(said["outputs"]) == [output.name for output in loaded.graph.output]
-    assert said["license_data"].startswith("SJAFFE: academic use") and said["license_code"].startswith("MIT")
-    assert said["license_weights"].startswith("none")
+    metadata = {entry.key: entry.value for entry in loaded.metadata_props}
+    assert LabelSpace.from_dict(json.loads(metadata["labels"])) == AGES and metadata["unit"] == "years"
+    assert json.loads(metadata["input"]) == {"type": "float64", "shape": [-1, WIDTH]}
+    assert json.loads(metadata["preprocessing"])["features"] == NAMES
+    assert metadata["intervals"].startswith("conformal, of rows like the 30 validation rows")
+    assert json.loads(metadata["outputs"]) == [output.name for output in loaded.graph.output]
+    assert metadata["license_data"].startswith("SJAFFE: academic use") and metadata["license_code"].startswith("MIT")
+    assert metadata["license_weights"].startswith("none")
     assert loaded.producer_name == "ldl" and loaded.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 

@@ -47,9 +47,9 @@ def test_right_angles_give_the_pixels_themselves(seed: int) -> None:
     share = vote_share(drawn, 1.0)
     picture, target, keep = crops(rotations=4).take(image, share, drawn, 1.0, rng)
     both = np.concatenate([image, (255 * share).astype(np.uint8)[..., None]], -1)
-    found = np.concatenate([picture, (255 * target).astype(np.uint8)[..., None]], -1)
+    crop = np.concatenate([picture, (255 * target).astype(np.uint8)[..., None]], -1)
     windows = np.lib.stride_tricks.sliding_window_view(both, (32, 32, 4))
-    turned = [np.rot90(flipped, quarters) for flipped in (found, found[:, ::-1]) for quarters in range(4)]
+    turned = [np.rot90(flipped, quarters) for flipped in (crop, crop[:, ::-1]) for quarters in range(4)]
     assert any((windows == one).all((-3, -2, -1)).any() for one in turned) and keep.all()
 
 
@@ -86,5 +86,5 @@ def test_blended_is_the_mean_of_both_losses() -> None:
         target, keep = learned(share, name, None, rng)
         gradient[name] = keep * (0.3 - target)
     for value in np.unique(share):
-        votes, consensus, blended = (part[share == value].mean() for part in gradient.values())
+        votes, consensus, blended = (gradients[share == value].mean() for gradients in gradient.values())
         assert blended == pytest.approx((votes + consensus) / 2, abs=2e-3)

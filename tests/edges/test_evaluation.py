@@ -35,29 +35,29 @@ def test_the_originals_example(ldl_data: Path, tmp_path: Path) -> None:
         pytest.skip("LDL_DATA has no bsds_bench")
     out = tmp_path / "results" / "bench.json"
     main(["--pred", str(bench / "png"), "--gt", str(bench / "groundTruth"), "--out", str(out), "--thresholds", "5"])
-    found = json.loads(out.read_text())
+    content = json.loads(out.read_text())
     original = np.loadtxt(bench / "test_2" / "eval_bdry.txt")
-    assert [found["ods"], found["ois"], found["ap"]] == pytest.approx(original[[3, 6, 7]], abs=1e-3)
-    assert list(found["best"].values()) == pytest.approx(original[:4], abs=1e-3)
+    assert [content["ods"], content["ois"], content["ap"]] == pytest.approx(original[[3, 6, 7]], abs=1e-3)
+    assert list(content["best"].values()) == pytest.approx(original[:4], abs=1e-3)
     by_threshold = np.loadtxt(bench / "test_2" / "eval_bdry_thr.txt")
-    np.testing.assert_allclose(found["thresholds"], by_threshold[:, 0], atol=1e-6)
+    np.testing.assert_allclose(content["thresholds"], by_threshold[:, 0], atol=1e-6)
     for column, name in enumerate(("recall", "precision", "f"), start=1):
-        np.testing.assert_allclose(found["curve"][name], by_threshold[:, column], atol=1e-3)
+        np.testing.assert_allclose(content["curve"][name], by_threshold[:, column], atol=1e-3)
 
 
 def test_the_command_writes_metrics_curve_and_counts(folders: tuple[Path, Path], tmp_path: Path) -> None:
     out, chart = tmp_path / "out.json", tmp_path / "curve.png"
     pred, gt = folders
     main(["--pred", str(pred), "--gt", str(gt), "--out", str(out), "--human", "--chart", str(chart)])
-    found = json.loads(out.read_text())
-    assert len(found["thresholds"]) == len(found["curve"]["f"]) == 99
-    assert found["thresholds"][0] == pytest.approx(0.01) and found["thresholds"][-1] == pytest.approx(0.99)
-    assert set(found["images"]) == {"1", "2"}
+    content = json.loads(out.read_text())
+    assert len(content["thresholds"]) == len(content["curve"]["f"]) == 99
+    assert content["thresholds"][0] == pytest.approx(0.01) and content["thresholds"][-1] == pytest.approx(0.99)
+    assert set(content["images"]) == {"1", "2"}
     # The drawing of an annotator is found completely, up to its strength.
-    assert found["curve"]["precision"] == [1.0] * 80 + [0.0] * 19
-    recall = found["curve"]["recall"][0]
-    assert found["ods"] == pytest.approx(found["ois"]) == pytest.approx(2 * recall / (1 + recall))
-    assert 0 < found["human"]["f"] < 1
+    assert content["curve"]["precision"] == [1.0] * 80 + [0.0] * 19
+    recall = content["curve"]["recall"][0]
+    assert content["ods"] == pytest.approx(content["ois"]) == pytest.approx(2 * recall / (1 + recall))
+    assert 0 < content["human"]["f"] < 1
     assert chart.is_file()
 
 
@@ -80,12 +80,12 @@ def test_what_cannot_be_written_is_reported_in_one_line(
     written: bool,
 ) -> None:  # fmt: skip
     (tmp_path / "file").write_text("")
-    given = {"--pred": folders[0], "--gt": folders[1], "--out": tmp_path / "out.json", "--thresholds": 3}
-    given |= {option: value if option == "--workers" else tmp_path / value}
+    options = {"--pred": folders[0], "--gt": folders[1], "--out": tmp_path / "out.json", "--thresholds": 3}
+    options |= {option: value if option == "--workers" else tmp_path / value}
     with pytest.raises(SystemExit) as stopped:
-        main([str(word) for pair in given.items() for word in pair])
-    said = capsys.readouterr().err
-    assert stopped.value.code == 2 and message in said and said.count("\n") == 1
+        main([str(word) for pair in options.items() for word in pair])
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and message in error and error.count("\n") == 1
     assert (tmp_path / "out.json").is_file() == written
 
 
@@ -126,7 +126,7 @@ def test_the_command_evaluates_crispness(tmp_path: Path, capsys: pytest.CaptureF
     main([*folders, "--out", str(standard)])
     main([*folders, "--out", str(crisp), "--crisp"])
     assert capsys.readouterr().out.splitlines()[1].startswith("ods 0.5000 ois 0.5000")
-    found, plain = json.loads(crisp.read_text()), json.loads(standard.read_text())
-    assert set(found) - set(plain) == {"ac", "stricter"} and plain["ods"] > 0.9
+    content, plain = json.loads(crisp.read_text()), json.loads(standard.read_text())
+    assert set(content) - set(plain) == {"ac", "stricter"} and plain["ods"] > 0.9
     assert crispness(np.zeros((9, 9))) == 1
-    assert list(found["stricter"]) == [f"{REACH / 2:g}", f"{REACH / 4:g}"]
+    assert list(content["stricter"]) == [f"{REACH / 2:g}", f"{REACH / 4:g}"]

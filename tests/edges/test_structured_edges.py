@@ -145,8 +145,8 @@ def check_rooms(folder: Path, head: str) -> None:
 def test_a_network(rooms: Path, tmp_path: Path) -> None:
     options = "data.protocol=final data.crop=64 data.batch_size=2 model.backbone.pretrained=false "
     options += "trainer.max_epochs=1 trainer.limit_train_batches=1"
-    given = ["-c", str(CONFIGS / "runs/bsds_ldlf.yaml"), *(f"--{option}" for option in options.split())]
-    main([*given, f"--data.path={rooms}", f"--run_dir={tmp_path}"])
+    words = ["-c", str(CONFIGS / "runs/bsds_ldlf.yaml"), *(f"--{option}" for option in options.split())]
+    main([*words, f"--data.path={rooms}", f"--run_dir={tmp_path}"])
     check_rooms(tmp_path, "LDLF")
 
 

@@ -20,16 +20,16 @@ from ldl.edges.votes import main
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Parts ``test`` and ``val``; their maps are the share of annotators, with a bias."""
     folder = fake_edges.bsds(tmp_path_factory.mktemp("votes"), {"test": 2, "val": 3})
-    for part in ("test", "val"):
-        for file in (folder / "groundTruth" / part).iterdir():
+    for subset in ("test", "val"):
+        for file in (folder / "groundTruth" / subset).iterdir():
             near = read_ground_truth(file).boundaries.mean(0)
-            fake_edges.write_probability(folder / "maps" / part / f"{file.stem}.png", 0.05 + 0.9 * near)
+            fake_edges.write_probability(folder / "maps" / subset / f"{file.stem}.png", 0.05 + 0.9 * near)
     return folder
 
 
 def options(tree: Path, out: Path, *more: object) -> list[str]:
-    given = ["--pred", tree / "maps/test", "--gt", tree / "groundTruth/test", "--out", out, *more]
-    return list(map(str, given))
+    words = ["--pred", tree / "maps/test", "--gt", tree / "groundTruth/test", "--out", out, *more]
+    return list(map(str, words))
 
 
 def test_the_command_writes_raw_and_calibrated_scores(
@@ -37,15 +37,15 @@ def test_the_command_writes_raw_and_calibrated_scores(
 ) -> None:
     fitted = ("--fit_pred", tree / "maps/val", "--fit_gt", tree / "groundTruth/val", "--chart", tmp_path / "chart.png")
     main(options(tree, tmp_path / "results" / "votes.json", *fitted))
-    found = json.loads((tmp_path / "results" / "votes.json").read_text())
-    assert (found["images"], found["near"], found["band"], found["bins"]) == (2, 2.0, 5.0, 15)
+    content = json.loads((tmp_path / "results" / "votes.json").read_text())
+    assert (content["images"], content["near"], content["band"], content["bins"]) == (2, 2.0, 5.0, 15)
     for region in ("all", "band"):
         for question in ("drawn", "near", "any"):
-            raw, calibrated, constant = (found[way][region][question] for way in ("raw", "calibrated", "constant"))
+            raw, calibrated, constant = (content[way][region][question] for way in ("raw", "calibrated", "constant"))
             assert calibrated["nll"] < raw["nll"] and calibrated["nll"] < constant["nll"]
             assert calibrated["ece"] < raw["ece"] and calibrated["brier"] < constant["brier"]
             assert set(raw) == {"nll", "brier", "ece", "ece_mass"}
-    assert 0 < found["disagreement"]["calibrated"]["all"] <= 1
+    assert 0 < content["disagreement"]["calibrated"]["all"] <= 1
     assert (tmp_path / "chart.png").is_file()
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["constant", "raw", "calibrated"]
 
@@ -70,6 +70,6 @@ def test_what_cannot_be_compared_is_reported_in_one_line(
     ):
         with pytest.raises(SystemExit) as ended:
             main(options(tree, tmp_path / "x.json", *more))
-        said = capsys.readouterr().err
-        assert ended.value.code == 2 and message in said and said.count("\n") == 1
+        error = capsys.readouterr().err
+        assert ended.value.code == 2 and message in error and error.count("\n") == 1
         assert (tmp_path / "x.json").is_file() == ("results" in message)

@@ -132,8 +132,8 @@ def test_a_column_of_sets_is_the_published_split(name: str, tmp_path: Path, caps
     assert f"columns 'path', 'age', {shown}; left out 'note'\n" in capsys.readouterr().out
     other = _open(FaceFolder, tmp_path, path="faces.csv", protocol="stratified", folds=3)
     assert other.protocol == "stratified" and len(other.split.test) == 4
-    said = f"columns 'path', 'age'; left out 'note'; protocol stratified does not use {name!r}\n"
-    assert said in capsys.readouterr().out
+    line = f"columns 'path', 'age'; left out 'note'; protocol stratified does not use {name!r}\n"
+    assert line in capsys.readouterr().out
 
 
 def test_a_protocol_reads_only_the_facts_that_it_uses(tmp_path: Path) -> None:

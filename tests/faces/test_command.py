@@ -28,19 +28,19 @@ def test_a_release_is_reported_and_listed(tmp_path: Path, capsys: pytest.Capture
     command(
         ["faces", "APPA-real", str(folder), "--out", str(tmp_path / "faces.csv"), "--names", str(tmp_path / "n.txt")]
     )
-    told = capsys.readouterr().out
-    assert "21 named, 21 of them there" in told and "the release has 7591 images, 21 are listed" in told
-    assert "part       test 5, train 12, val 4" in told and "parts                        1" in told
+    output = capsys.readouterr().out
+    assert "21 named, 21 of them there" in output and "the release has 7591 images, 21 are listed" in output
+    assert "part       test 5, train 12, val 4" in output and "parts                        1" in output
     assert len((tmp_path / "n.txt").read_text().splitlines()) == 21
-    assert told.endswith(f"--data FaceFolder --data.path {tmp_path / 'faces.csv'} --data.protocol parts\n")
+    assert output.endswith(f"--data FaceFolder --data.path {tmp_path / 'faces.csv'} --data.protocol parts\n")
 
 
 def test_leaks_of_every_protocol_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, lists = listed("benchmark", tmp_path)
     command(["faces", "benchmark", str(folder), "--list", str(lists), "--folds", "4"])
-    told = capsys.readouterr().out
-    assert "left out: 1 of 24 images" in told and "23 named, 23 of them there" in told
-    rows = {line.split()[0]: line.split() for line in told.splitlines() if line.endswith("%")}
+    output = capsys.readouterr().out
+    assert "left out: 1 of 24 images" in output and "23 named, 23 of them there" in output
+    rows = {line.split()[0]: line.split() for line in output.splitlines() if line.endswith("%")}
     assert rows["folders"][1:] == ["5", "11-16", "3-6", "4-6", "100.0%,", "0.0%"]
     assert rows["subject_exclusive"][-2] == rows["leave_one_person_out"][-2] == "0.0%,"
     assert "parts" not in rows
@@ -53,12 +53,12 @@ def test_morph_is_looked_at_without_a_picture(tmp_path: Path, capsys: pytest.Cap
         photo.write_bytes(b"")
     photos[0].unlink()
     command(["faces", "Morph", str(root / "MORPH")])
-    told = capsys.readouterr().out
-    assert "72 named, 71 of them there; the first that is not:" in told and "persons    24, of 3 to 3" in told
-    rows = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.endswith("%")}
+    output = capsys.readouterr().out
+    assert "72 named, 71 of them there; the first that is not:" in output and "persons    24, of 3 to 3" in output
+    rows = {line.split()[0]: line.split()[1:] for line in output.splitlines() if line.endswith("%")}
     assert rows["subject_exclusive"] == ["5", "54-60", "0", "12-18", "0.0%,", "0.0%"]
     assert rows["random_80_20"][-2] == "100.0%,"
-    assert "not those of the whole release" in told
+    assert "not those of the whole release" in output
 
 
 @pytest.mark.parametrize(

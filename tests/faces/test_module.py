@@ -30,8 +30,8 @@ def test_unreadable_pictures_stop_or_are_left_out(tmp_path: Path, capsys: pytest
         _open(UTKFace, tmp_path)
     data = _open(UTKFace, tmp_path, skip_unreadable=True)
     assert data.size == 39 and data.names is not None and bad.name not in data.names
-    said = capsys.readouterr().out
-    assert "left out 1 of 40 unreadable images" in said and bad.name in said
+    output = capsys.readouterr().out
+    assert "left out 1 of 40 unreadable images" in output and bad.name in output
     whole = next(iter(_open(UTKFace, tmp_path, skip_unreadable=True, batch_size=64).whole_dataloader()))
     brightness = whole["input"].float().mean((1, 2, 3))
     assert np.corrcoef(brightness, whole["value"])[0, 1] > 0.98

@@ -187,8 +187,8 @@ def test_lists_of_another_protocol_are_refused(protocol: str, place: str, messag
 def test_lists_that_share_a_picture_between_training_and_test_are_refused(tmp_path: Path) -> None:
     records = list_records(morph_lists(tmp_path) / "RS" / "Setting_3.txt")
     names = [name for name, _ in morph_faces()]
-    for part, chosen in (("train", names[:9]), ("valid", names[9:12]), ("test", names[11:])):
-        write_lines(tmp_path / "mine" / f"{part}.csv", chosen)
+    for subset, chosen in (("train", names[:9]), ("valid", names[9:12]), ("test", names[11:])):
+        write_lines(tmp_path / "mine" / f"{subset}.csv", chosen)
     with pytest.raises(LDLError, match="put 1 images into training and test"):
         _parts(records, "coral_list", 0, tmp_path / "mine")
 

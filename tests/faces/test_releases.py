@@ -61,11 +61,11 @@ def test_columns_are_those_of_the_tables(tmp_path: Path) -> None:
     assert clap.files[:2] == ["train_1/000000.jpg", "train_2/000001.jpg"] and clap.files[12] == "valid/000000.jpg"
     assert clap.values[1] == 31.5 and clap.sigmas[1] == 3.1
     lap = RELEASES["lap2015"].read(*listed("lap2015", tmp_path / "lap"))
-    told = {
-        file: (value, sigma, part)
-        for file, value, sigma, part in zip(lap.files, lap.values, lap.sigmas, lap.facts["part"])
+    entries = {
+        file: (value, sigma, subset)
+        for file, value, sigma, subset in zip(lap.files, lap.values, lap.sigmas, lap.facts["part"])
     }
-    assert told["Validation/image_13.jpg"] == (33, 3.3, "val") and len(told) == 21
+    assert entries["Validation/image_13.jpg"] == (33, 3.3, "val") and len(entries) == 21
     afad = RELEASES["afad"].read(*listed("afad", tmp_path / "afad"))
     assert afad.values[afad.files.index("AFAD-Full/17/111/600-2.jpg")] == 17 and len(np.unique(afad.persons)) == 8
     imdb = RELEASES["imdb-clean"].read(*listed("imdb-clean", tmp_path / "imdb"))
@@ -84,8 +84,8 @@ def test_folders_are_the_splits_of_the_benchmark(count: int, folds: int, tmp_pat
     expected = [(row[:6], row[6:8], row[8:]) for row in turned] if folds == 5 else [([0], [1], [2])]
     for fold, roles in enumerate(expected):
         data.select_fold(fold)
-        for part, role in zip((data.split.train, data.split.val, data.split.test), roles):
-            assert set(folder[part]) == set(role)
+        for rows, role in zip((data.split.train, data.split.val, data.split.test), roles):
+            assert set(folder[rows]) == set(role)
     # The box turned by the face, not the upright one around it.
     np.testing.assert_array_equal(data.records.anchors[0], [[4, 5], [34, 7], [32, 37], [2, 35]])
 

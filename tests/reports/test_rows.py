@@ -94,10 +94,10 @@ def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:
 
 def fold_counts(folder: Path, rows: dict[str, np.ndarray]) -> np.ndarray:
     """Training counts of the tested rows, from the other persons' ages."""
-    known = Persons().load()
-    assert known.values is not None
+    loaded = Persons().load()
+    assert loaded.values is not None
     others = np.setdiff1d(np.arange(54), rows["index"].astype(int))
-    return train_counts(known.labels, known.values[others], rows["value"])
+    return train_counts(loaded.labels, loaded.values[others], rows["value"])
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_pooled_figures_are_those_of_all_rows(folds: tuple[Path, dict[str, Any]]
     folder, results = folds
     parts = [folder / f"fold_{number}" for number in range(3)]
     rows = predictions(*parts)
-    counts = np.concatenate([fold_counts(part, predictions(part)) for part in parts])
+    counts = np.concatenate([fold_counts(fold_folder, predictions(fold_folder)) for fold_folder in parts])
     wanted = expected(rows, counts) | {"mae": np.abs(rows["predicted_value"] - rows["value"]).mean()}
     pooled = results["pooled"]
     check(pooled, wanted)
@@ -144,8 +144,8 @@ def test_charts_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
     shares = {"cumulative_score", "bands", "calibration"}
     assert {path.stem for path in (folder / "charts").iterdir()} == per_row | shares | {"folds"}
     drawn = {
-        len(predictions(part)["index"]): {path.stem for path in (part / "charts").iterdir()}
-        for part in folder.glob("fold_*")
+        len(predictions(fold_folder)["index"]): {path.stem for path in (fold_folder / "charts").iterdir()}
+        for fold_folder in folder.glob("fold_*")
     }
     assert drawn[4] == drawn[10] == per_row | {"learning_curves"} == drawn[40] - shares
     assert shares < drawn[40]

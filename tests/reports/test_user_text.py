@@ -44,9 +44,9 @@ def test_a_run_whose_names_no_small_language_may_read(encoding: str, table: Path
     plain = {"PYTHONIOENCODING": encoding, "LC_ALL": "C", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "ldl", *options(table, folder)]
     done = subprocess.run(command, env=os.environ | plain, capture_output=True, check=False)
-    said = (done.stdout + done.stderr).decode(encoding)
-    assert done.returncode == 0 and "is left out" not in said and "Traceback" not in said, said
-    assert "a$b_{$ [red]*" in said
+    output = (done.stdout + done.stderr).decode(encoding)
+    assert done.returncode == 0 and "is left out" not in output and "Traceback" not in output, output
+    assert "a$b_{$ [red]*" in output
     assert json.loads((folder / "results.json").read_text())["title"] == "a$b_{$ [red]*"
     with (folder / "predictions.csv").open(newline="", encoding="utf-8") as file:
         header = next(csv.reader(file))
@@ -75,18 +75,18 @@ class _Broken(Exception):
 def test_a_chart_that_fails_costs_a_line(
     stage: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    folder, there = tmp_path / "run", []
+    folder, present = tmp_path / "run", []
 
     def broken(figure: Figure, path: Path, **_: Any) -> None:
         run = path.parent.parent
-        there.append(all((run / name).is_file() for name in ("results.json", "predictions.csv")) or run == folder)
+        present.append(all((run / name).is_file() for name in ("results.json", "predictions.csv")) or run == folder)
         raise _Broken("no ink\nleft")
 
     monkeypatch.setattr(Figure, "savefig", broken)
     main([*options(table, folder), f"--stage={stage}", *(["--data.folds=2"] if stage == "crossval" else [])])
     lines = [str(warning.message) for warning in recwarn]
     assert "charts/distributions.png is left out: _Broken: no ink left" in lines
-    assert (folder / "results.json").is_file() and there and all(there)
+    assert (folder / "results.json").is_file() and present and all(present)
     if stage == "fit":
         with (folder / "predictions.csv").open(newline="", encoding="utf-8") as file:
             header = next(csv.reader(file))

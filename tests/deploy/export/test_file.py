@@ -39,14 +39,16 @@ def test_it_runs_where_there_is_no_torch(run: Path, model: Path, tmp_path: Path)
         "import runpy, sys; runpy.run_path(sys.argv[0], run_name='__main__'); "
         "assert not {'torch', 'ldl', 'sklearn'} & set(sys.modules)"
     )
-    given = ["import sys; sys.argv = sys.argv[1:]; " + code, script, model, tmp_path / "rows.csv"]
-    done = subprocess.run([sys.executable, "-c", *map(str, given)], capture_output=True, text=True, cwd=tmp_path)
+    words = ["import sys; sys.argv = sys.argv[1:]; " + code, script, model, tmp_path / "rows.csv"]
+    done = subprocess.run([sys.executable, "-c", *map(str, words)], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = Predictor.from_checkpoint(run / "checkpoints" / "last.ckpt").predict(some)
-    assert found.value is not None
+    predictions = Predictor.from_checkpoint(run / "checkpoints" / "last.ckpt").predict(some)
+    assert predictions.value is not None
     wanted = [
         f"row {row}: {AGES.names[p.argmax()]} with {p.max():.0%}, value {value:.4f} years, 90% in {low:.4f} to {up:.4f}"
-        for row, (p, value, (low, up)) in enumerate(zip(found.distribution, found.value, found.interval(0.9)))
+        for row, (p, value, (low, up)) in enumerate(
+            zip(predictions.distribution, predictions.value, predictions.interval(0.9))
+        )
     ]
     assert done.stdout.splitlines() == wanted
 

@@ -65,8 +65,8 @@ def test_metrics_by_hand() -> None:
 
 def test_of_equal_recalls_the_lowest_threshold_counts() -> None:
     """Its precision, .4, falls from .9 at recall .2: at the recalls .2, .21, ..., .5."""
-    found = average_precision(Curve(np.array([0.5, 0.5, 0.2]), np.array([0.4, 0.8, 0.9])))
-    assert found == pytest.approx(sum(0.9 - 0.5 * k / 30 for k in range(31)) / 100)
+    precision = average_precision(Curve(np.array([0.5, 0.5, 0.2]), np.array([0.4, 0.8, 0.9])))
+    assert precision == pytest.approx(sum(0.9 - 0.5 * k / 30 for k in range(31)) / 100)
 
 
 def test_a_terminated_run_skips_the_queued_images(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,9 @@ from ldl.errors import LDLError
 
 def _cells(*cells: dict[str, Any]) -> dict[str, Any]:
     """Return the variable of a ground truth file with these annotators."""
-    found = np.empty((1, len(cells)), object)
-    found[0, :] = cells
-    return {"groundTruth": found}
+    variable = np.empty((1, len(cells)), object)
+    variable[0, :] = cells
+    return {"groundTruth": variable}
 
 
 def _maps(*maps: Any) -> dict[str, Any]:
@@ -63,9 +63,9 @@ def test_maps_of_both_depths_are_read(tmp_path: Path) -> None:
     fake_edges.write_probability(tmp_path / "deep.png", strength)
     write_edge_map(tmp_path / "flat.png", strength)
     for name, steps in (("deep", 65535), ("flat", 255)):
-        found, said = read_probability(tmp_path / f"{name}.png")
-        assert said == steps
-        np.testing.assert_allclose(found, strength, atol=1e-12)
+        probability, greatest = read_probability(tmp_path / f"{name}.png")
+        assert greatest == steps
+        np.testing.assert_allclose(probability, strength, atol=1e-12)
     with pytest.raises(LDLError, match="bad.png: the values of a map must be in 0..1, these reach from 0 to 1.5"):
         write_edge_map(tmp_path / "bad.png", 1.5 * strength)
     with pytest.raises(LDLError, match="these reach from nan to nan"):

@@ -37,8 +37,8 @@ def correspond(first: np.ndarray, second: np.ndarray, reach: float) -> np.ndarra
     for pixel in np.flatnonzero(padded[0]):
         one.present[pixel] = True
         enter(pixel, one, two, near, scratch, False)
-    own = slice(near.margin, -near.margin)
-    y, x = np.divmod(one.mate.reshape(padded[0].shape)[own, own], width)
+    inside = slice(near.margin, -near.margin)
+    y, x = np.divmod(one.mate.reshape(padded[0].shape)[inside, inside], width)
     return np.where(y >= 0, (y - near.margin) * first.shape[1] + x - near.margin, -1)
 
 
@@ -89,9 +89,9 @@ def test_counts_are_those_of_every_threshold_by_itself(seed: int, thinning: bool
     strength = rng.random(shape) ** rng.uniform(1, 4)
     boundaries = rng.random((3, *shape)) < 0.15
     expected = reference(strength, boundaries, thinning)
-    found = count(strength, boundaries, LEVELS, 8 * MAX_DIST, thinning)
+    counts = count(strength, boundaries, LEVELS, 8 * MAX_DIST, thinning)
     for name in Counts._fields:
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(counts, name), getattr(expected, name), err_msg=name)
 
 
 def test_no_edge_on_either_side() -> None:

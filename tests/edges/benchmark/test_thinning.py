@@ -20,9 +20,9 @@ def ridge(angle: float, size: int = 61) -> np.ndarray:
 def test_a_line_becomes_thin_and_its_normal_is_found(degrees: int) -> None:
     angle = np.deg2rad(degrees)
     edges = ridge(angle)
-    found = normals(edges)[:, 30, 30]
-    assert found @ found == pytest.approx(1, abs=1e-6)
-    assert abs(found[1] * np.cos(angle) - found[0] * np.sin(angle)) < 0.02
+    normal = normals(edges)[:, 30, 30]
+    assert normal @ normal == pytest.approx(1, abs=1e-6)
+    assert abs(normal[1] * np.cos(angle) - normal[0] * np.sin(angle)) < 0.02
     thin = suppress(edges, border=0)
     y, x = np.indices(edges.shape) - 30
     away = np.abs(x * np.cos(angle) + y * np.sin(angle))

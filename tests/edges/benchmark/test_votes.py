@@ -31,11 +31,11 @@ def scene(seed: int, annotators: int = 4) -> tuple[np.ndarray, np.ndarray]:
 
 
 def near(boundaries: np.ndarray, reach: float) -> np.ndarray:
-    found = np.zeros_like(boundaries)
+    reached = np.zeros_like(boundaries)
     for a, y, x in np.argwhere(boundaries):
         rows, columns = np.mgrid[: boundaries.shape[1], : boundaries.shape[2]]
-        found[a] |= (rows - y) ** 2 + (columns - x) ** 2 <= reach**2
-    return found
+        reached[a] |= (rows - y) ** 2 + (columns - x) ** 2 <= reach**2
+    return reached
 
 
 @pytest.mark.parametrize("region", ["all", "band"])
@@ -52,13 +52,15 @@ def test_scores_are_those_of_a_loop_over_votes(question: str, region: str) -> No
             p = min(max(probability[y, x], 1 / 1020), 1 - 1 / 1020)
             votes += [(p, mark[y, x], 1 / len(marks)) for mark in marks]
     p, drawn, weight = np.array(votes, float).T
-    found = counts.scores(counts.stated(), bins=5)[region][question]
+    measured = counts.scores(counts.stated(), bins=5)[region][question]
     rounding = 1e-4  # 40 levels are none of the 65,536
-    assert found["nll"] == pytest.approx(-np.average(np.log(np.where(drawn, p, 1 - p)), weights=weight), abs=rounding)
-    assert found["brier"] == pytest.approx(np.average((p - drawn) ** 2, weights=weight), abs=rounding)
-    gaps = [weight[there].sum() * abs(np.average((drawn - p)[there], weights=weight[there]))
-            for there in ((p >= k / 5) & (p < (k + 1) / 5) for k in range(5)) if there.any()]  # fmt: skip
-    assert found["ece"] == pytest.approx(sum(gaps) / weight.sum(), abs=rounding)
+    assert measured["nll"] == pytest.approx(
+        -np.average(np.log(np.where(drawn, p, 1 - p)), weights=weight), abs=rounding
+    )
+    assert measured["brier"] == pytest.approx(np.average((p - drawn) ** 2, weights=weight), abs=rounding)
+    gaps = [weight[in_bin].sum() * abs(np.average((drawn - p)[in_bin], weights=weight[in_bin]))
+            for in_bin in ((p >= k / 5) & (p < (k + 1) / 5) for k in range(5)) if in_bin.any()]  # fmt: skip
+    assert measured["ece"] == pytest.approx(sum(gaps) / weight.sum(), abs=rounding)
     assert counts.constant()[region, question][0] == pytest.approx(np.average(drawn, weights=weight))
     # A constant at the base rate is calibrated, and the best constant.
     constant = counts.scores(counts.constant())[region][question]
@@ -77,21 +79,24 @@ def small(seed: int, size: int = 7) -> Tally:
 @pytest.mark.parametrize("seed", range(3))
 def test_calibration_is_the_likeliest_rising_function(seed: int) -> None:
     """The greatest lower average over the least upper one (Robertson et al. 1988)."""
-    found = small(seed)
-    pixels, votes = found.pixels.copy(), found.votes.copy()
-    there = np.flatnonzero(pixels)
-    votes[there[0]] += 1
-    pixels[there[0]] += 1
-    pixels[there[-1]] += 1
-    fitted = isotonic(found)
-    for place, k in enumerate(there):
+    tally = small(seed)
+    pixels, votes = tally.pixels.copy(), tally.votes.copy()
+    occurring = np.flatnonzero(pixels)
+    votes[occurring[0]] += 1
+    pixels[occurring[0]] += 1
+    pixels[occurring[-1]] += 1
+    fitted = isotonic(tally)
+    for position, k in enumerate(occurring):
         averages = [
-            [votes[there[i : j + 1]].sum() / pixels[there[i : j + 1]].sum() for j in range(place, len(there))]
-            for i in range(place + 1)
+            [
+                votes[occurring[i : j + 1]].sum() / pixels[occurring[i : j + 1]].sum()
+                for j in range(position, len(occurring))
+            ]
+            for i in range(position + 1)
         ]
         assert fitted[k] == pytest.approx(max(map(min, averages)))
     assert (np.diff(fitted) >= 0).all() and fitted[0] > 0 and fitted[-1] < 1
-    many = Tally(1e6 * found.pixels, 1e6 * found.votes)
+    many = Tally(1e6 * tally.pixels, 1e6 * tally.votes)
     fitted = isotonic(many)
     best = scores(many, fitted)
     for other in np.sort(np.random.default_rng(seed).random((20, len(pixels)))):
@@ -100,15 +105,15 @@ def test_calibration_is_the_likeliest_rising_function(seed: int) -> None:
 
 
 def test_bins_of_equal_mass_keep_ties_together() -> None:
-    found = Tally(np.array([60.0, 20.0, 10.0, 10.0]), np.array([3.0, 4.0, 1.0, 9.0]))
+    tally = Tally(np.array([60.0, 20.0, 10.0, 10.0]), np.array([3.0, 4.0, 1.0, 9.0]))
     probability = np.array([0.01, 0.02, 0.5, 0.5])
     # Middles at .3, .7 and .9 of the pixels: with two bins the first level is alone.
     gaps = abs(3 - 0.6), abs(4 + 10 - 0.4 - 10)
-    assert calibration_error(found, probability, 2, mass=True) == pytest.approx(sum(gaps) / 100)
+    assert calibration_error(tally, probability, 2, mass=True) == pytest.approx(sum(gaps) / 100)
     # The second level begins in the first half, but its middle, .55, lies in the other.
     later = Tally(np.array([30.0, 50.0, 20.0]), np.array([0.0, 9.0, 2.0]))
     assert calibration_error(later, np.array([0.1, 0.2, 0.3]), 2, mass=True) == pytest.approx((3 + 5) / 100)
-    assert calibration_error(found, probability, 2) == pytest.approx((abs(7 - 1.0) + abs(10 - 10)) / 100)
+    assert calibration_error(tally, probability, 2) == pytest.approx((abs(7 - 1.0) + abs(10 - 10)) / 100)
 
 
 def test_disagreement_is_that_of_pairs_and_its_correlation_pearsons() -> None:
@@ -130,7 +135,7 @@ def test_images_without_an_edge() -> None:
     """The band is empty, so its scores are NaN."""
     counts = VoteCounts()
     counts.add(np.full((4, 5), 0.25), panel(np.zeros((2, 4, 5), bool)))
-    found = counts.scores(counts.calibrated())
-    assert found["all"]["drawn"]["nll"] < 0.05 and np.isnan(found["band"]["drawn"]["nll"])
+    measured = counts.scores(counts.calibrated())
+    assert measured["all"]["drawn"]["nll"] < 0.05 and np.isnan(measured["band"]["drawn"]["nll"])
     assert np.isnan(counts.constant()["band", "any"][0]) and counts.calibrated()["band", "any"][GREY_STEPS] == 0.5
     assert np.isnan(correlation(counts.disagreement["band"], counts.squares["band"], stated()))

@@ -55,22 +55,22 @@ def blur_by_loops(values: np.ndarray, radius: int) -> np.ndarray:
 
 def gradients_by_loops(colour: np.ndarray, floor: float = 0.01) -> np.ndarray:
     _, height, width = colour.shape
-    found = np.zeros((2, height, width))
+    gradients = np.zeros((2, height, width))
     for y in range(height):
         for x in range(width):
             across = (colour[:, y, min(x + 1, width - 1)] - colour[:, y, max(x - 1, 0)]) / 2
             down = (colour[:, min(y + 1, height - 1), x] - colour[:, max(y - 1, 0), x]) / 2
             strongest = np.argmax(across**2 + down**2)
-            found[:, y, x] = np.hypot(across, down)[strongest], np.arctan2(down, across)[strongest] % np.pi
-    magnitude = found[0] / (blur_by_loops(found[0], 4) + floor)
+            gradients[:, y, x] = np.hypot(across, down)[strongest], np.arctan2(down, across)[strongest] % np.pi
+    magnitude = gradients[0] / (blur_by_loops(gradients[0], 4) + floor)
     result = np.zeros((5, height, width))
     result[0] = magnitude
     for y in range(height):
         for x in range(width):
-            place = found[1, y, x] / (np.pi / 4)
-            low = int(place)
-            result[1 + low % 4, y, x] += magnitude[y, x] * (low + 1 - place)
-            result[1 + (low + 1) % 4, y, x] += magnitude[y, x] * (place - low)
+            orientation = gradients[1, y, x] / (np.pi / 4)
+            low = int(orientation)
+            result[1 + low % 4, y, x] += magnitude[y, x] * (low + 1 - orientation)
+            result[1 + (low + 1) % 4, y, x] += magnitude[y, x] * (orientation - low)
     return result
 
 
@@ -88,17 +88,19 @@ def test_blur(radius: int) -> None:
 def test_channels_and_maps() -> None:
     image = picture(12, 20)
     colour = luv_by_formulas(image)
-    found = luv(image)
-    np.testing.assert_allclose(found, colour, atol=2e-6)
+    converted = luv(image)
+    np.testing.assert_allclose(converted, colour, atol=2e-6)
     fine, coarse = gradients_by_loops(colour), gradients_by_loops(halve(colour))
     wanted = np.concatenate([halve(colour), halve(fine), coarse])
-    channels = make_channels(found)
+    channels = make_channels(converted)
     assert channels.shape == (CHANNELS, 6, 10) and channels.dtype == np.float32
     np.testing.assert_allclose(channels, wanted, atol=1e-5)
-    np.testing.assert_allclose(make_channels(found, floor=0.1)[8:], gradients_by_loops(halve(colour), 0.1), atol=1e-5)
+    np.testing.assert_allclose(
+        make_channels(converted, floor=0.1)[8:], gradients_by_loops(halve(colour), 0.1), atol=1e-5
+    )
     maps = np.stack([blur_by_loops(channel, radius) for radius in (1, 4) for channel in wanted])
     np.testing.assert_allclose(feature_maps(image), maps, atol=1e-5)
-    np.testing.assert_allclose(sum_up(found)[3, 4], found[:, :3, :4].astype(np.float64).sum((1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(sum_up(converted)[3, 4], converted[:, :3, :4].astype(np.float64).sum((1, 2)), rtol=1e-12)
 
 
 def test_threads_change_no_bit_of_the_maps() -> None:
@@ -111,8 +113,8 @@ def test_luv_of_known_colours() -> None:
     # Lindbloom's calculator, sRGB primaries taken as linear (gamma 1), D65: L, u, v.
     colours = np.array([[255, 255, 255], [0, 0, 0], [255, 0, 0], [0, 0, 255]], np.uint8)
     wanted = [[100, 0, 0], [0, 0, 0], [53.24, 175.01, 37.75], [32.30, -9.40, -130.34]]
-    found = luv(colours[None])[:, 0].T * 100
-    np.testing.assert_allclose(found, wanted, atol=0.06)
+    converted = luv(colours[None])[:, 0].T * 100
+    np.testing.assert_allclose(converted, wanted, atol=0.06)
 
 
 def test_features_are_values_and_differences_of_a_patch() -> None:

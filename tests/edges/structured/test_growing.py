@@ -22,10 +22,10 @@ from ldl.methods.forest.sampling import stream
 def halves(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return segmentations by a line at a random place, and bins (40, N), the first of which gives the place."""
     random = np.random.default_rng(seed)
-    place = random.integers(-8, 24, count)
-    segments = np.broadcast_to(np.arange(16)[None, None] > place[:, None, None], (count, 16, 16))
+    border = random.integers(-8, 24, count)
+    segments = np.broadcast_to(np.arange(16)[None, None] > border[:, None, None], (count, 16, 16))
     codes = random.integers(0, 256, (40, count), dtype=np.uint8)
-    codes[0] = (place + 8) * 7 + random.integers(0, 12, count)
+    codes[0] = (border + 8) * 7 + random.integers(0, 12, count)
     return codes, segments.reshape(count, 256).astype(np.uint8)
 
 
@@ -97,9 +97,9 @@ def test_classes_are_k_means_of_the_leading_components() -> None:
     centred -= centred.mean(0)
     places = centred @ np.linalg.svd(centred)[2][:5].T
     best = KMeans(classes, n_init=5, random_state=0).fit(places).inertia_
-    own = sum(np.square(places[labels[:360] == k] - places[labels[:360] == k].mean(0)).sum() for k in range(classes))
+    spread = sum(np.square(places[labels[:360] == k] - places[labels[:360] == k].mean(0)).sum() for k in range(classes))
     # Few rounds from one start come close to the best of many.
-    assert own < 1.35 * best
+    assert spread < 1.35 * best
     np.testing.assert_array_equal(counts, np.bincount(labels[:360], minlength=classes))
 
 
@@ -112,9 +112,9 @@ def test_every_patch_is_in_the_leaf_that_its_features_lead_to(sets: int) -> None
     assert sizes.min() >= 8
     assert len(tree.feature) == 2 * len(tree.medoid) - 1
     for leaf in range(len(sizes)):
-        own = tree.rows[tree.start[leaf] : tree.start[leaf + 1]]
-        assert tree.medoid[leaf] in own
-        for row in own:
+        members = tree.rows[tree.start[leaf] : tree.start[leaf + 1]]
+        assert tree.medoid[leaf] in members
+        for row in members:
             node = 0
             while tree.feature[node, 0] >= 0:
                 total = np.float32(0)
@@ -128,8 +128,8 @@ def test_every_patch_is_in_the_leaf_that_its_features_lead_to(sets: int) -> None
     answers = np.empty((600, 256))
     for leaf in range(len(sizes)):
         answers[tree.rows[tree.start[leaf] : tree.start[leaf + 1]]] = segments[tree.medoid[leaf]]
-    lines, found = (values.reshape(600, 16, 16).sum((1, 2)) // 16 for values in (segments, answers))
-    assert np.abs(lines % 16 - found % 16).mean() < 1.5
+    lines, predicted = (values.reshape(600, 16, 16).sum((1, 2)) // 16 for values in (segments, answers))
+    assert np.abs(lines % 16 - predicted % 16).mean() < 1.5
 
 
 def test_depth_and_seed() -> None:

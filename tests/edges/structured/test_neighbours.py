@@ -106,8 +106,8 @@ def test_processes_compare_by_the_components_of_the_first(scenes: list[Scene], m
     first = First()
     wanted = learn_descriptor(scenes, 4, 0, CPU, first)
     # On another machine the last bits differ; here the seed differs.
-    found = learn_descriptor(scenes, 4, 1, CPU, Second(first.said))
-    assert [np.array_equal(*pair) for pair in zip(found, wanted)] == [True, True]
+    received = learn_descriptor(scenes, 4, 1, CPU, Second(first.said))
+    assert [np.array_equal(*pair) for pair in zip(received, wanted)] == [True, True]
 
 
 def test_threads_change_no_bit_of_a_forest(scenes: list[Scene], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,13 +136,15 @@ def test_leaves_keep_their_own_patches_and_no_more_than_wanted(scenes: list[Scen
     ends = sizes.cumsum()
     described = [describe_all(scene.maps, *descriptor).numpy() for scene in scenes]
     for leaf in range(3):
-        own = {row: described[places[row, 0]][tuple(places[row, 1:])] for row in rows[start[leaf] : start[leaf + 1]]}
-        found = []
+        members = {
+            row: described[places[row, 0]][tuple(places[row, 1:])] for row in rows[start[leaf] : start[leaf + 1]]
+        }
+        kept_rows = []
         for at in range(ends[leaf] - sizes[leaf], ends[leaf]):
-            row = min(own, key=lambda row: np.abs(own[row] - points[at]).max())
-            np.testing.assert_allclose(points[at], own[row], atol=1e-4)
-            found.append(row)
-        assert len(set(found)) == len(found)
+            row = min(members, key=lambda row: np.abs(members[row] - points[at]).max())
+            np.testing.assert_allclose(points[at], members[row], atol=1e-4)
+            kept_rows.append(row)
+        assert len(set(kept_rows)) == len(kept_rows)
 
 
 @pytest.mark.slow
@@ -192,8 +194,8 @@ def test_weights_are_those_of_dsna(forest: EdgeForest, monkeypatch: pytest.Monke
         for patch, weight in zip(near.tolist(), alone[0].tolist()):
             wanted[patch] += weight
         for patch in wanted:
-            found = weights[row, column][(voters[row, column] == patch) & used].sum()
-            assert found == pytest.approx(wanted[patch], abs=2e-3)
+            share = weights[row, column][(voters[row, column] == patch) & used].sum()
+            assert share == pytest.approx(wanted[patch], abs=2e-3)
 
 
 @pytest.mark.slow
@@ -247,11 +249,11 @@ def test_precision_and_threads_of_the_run_change_no_bit(grown: StructuredEdges) 
     torch.set_num_threads(2)
     # As Lightning does for --trainer.precision 64-true.
     torch.set_default_dtype(torch.float64)
-    found = edges(other.double())
+    detected = edges(other.double())
     torch.set_default_dtype(torch.float32)
-    assert torch.get_num_threads() == 2 and found.dtype == np.float32
+    assert torch.get_num_threads() == 2 and detected.dtype == np.float32
     torch.set_num_threads(before)
-    np.testing.assert_array_equal(found, edges(grown))
+    np.testing.assert_array_equal(detected, edges(grown))
 
 
 @pytest.mark.parametrize(

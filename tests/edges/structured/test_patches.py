@@ -74,7 +74,7 @@ def test_half_of_the_patches_lie_near_a_boundary_of_their_annotator() -> None:
     assert scene.near.shape == (2, 33, 33)
     column = 16 + 2 * np.arange(33)
     np.testing.assert_array_equal(scene.near[0], np.tile(np.abs(column - 50) < 8, (33, 1)))
-    places = FeaturePlaces(*(part[:10] for part in feature_places()))
+    places = FeaturePlaces(*(array[:10] for array in feature_places()))
     patches = sample_patches([scene, scene], places, make_bins([scene.maps], 0, 100), 400, random)
     assert patches.codes.shape == (10, 400)
     assert patches.segments.shape == (400, 256)

@@ -75,7 +75,7 @@ def test_a_class_weighs_the_odds_against_it() -> None:
     score = codes[:3].astype(float).sum(0) + random.normal(0, 60, 400)
     labels = (score > np.quantile(score, 0.9)).astype(np.uint8) ^ (rare == 0)
     ones, feature, weight = int(labels.sum()), np.empty(5, np.int32), np.empty(5, np.float32)
-    found, _ = best_hyperplane(
+    weights, _ = best_hyperplane(
         codes, np.zeros(5, np.int32), unit_bins().top, np.arange(400, dtype=np.int32), labels, ones, 1, 8, 0.1, 0.0,
         np.arange(5), stream(0, 0), feature, weight,
     )  # fmt: skip
@@ -84,7 +84,7 @@ def test_a_class_weighs_the_odds_against_it() -> None:
     x = np.hstack([(values - values.mean(0)) / spread, np.ones((400, 1))])
     share = ones / 400
     cost = np.where(labels == 1, (1 - share) / share, share / (1 - share))
-    assert found
+    assert weights
     np.testing.assert_allclose(
         weight, squared_hinge(x, np.where(labels == 1, 1.0, -1.0), cost, 0.1)[:-1] / spread, rtol=1e-4
     )
@@ -108,14 +108,14 @@ def test_a_hyperplane_must_gain_more_than_the_cut() -> None:
 
     def tried(least: float) -> tuple[bool, float, np.ndarray]:
         feature, weight = np.zeros(4, np.int32), np.zeros(4, np.float32)
-        found, threshold = best_hyperplane(
+        hyperplane, threshold = best_hyperplane(
             codes, np.zeros(8, np.int32), unit_bins().top, rows, labels, ones, 5, 8, 0.1, least, np.arange(8),
             stream(0, 0), feature, weight,
         )  # fmt: skip
-        return found, threshold, weight @ codes[feature]
+        return hyperplane, threshold, weight @ codes[feature]
 
-    found, threshold, sums = tried(gain)
-    assert found
+    weights, threshold, sums = tried(gain)
+    assert weights
     better = sums <= threshold
     assert np.log(2) - entropy(better) - entropy(~better) > gain
     assert not tried(np.log(2))[0]

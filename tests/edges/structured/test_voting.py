@@ -28,13 +28,13 @@ def test_rings_grow_from_the_edges() -> None:
         reached = edges_by_loops(segments)
         parts = [rings.pixels[rings.start[leaf, r] : rings.start[leaf, r + 1]] for r in range(3)]
         np.testing.assert_array_equal(np.sort(parts[0]), np.flatnonzero(reached))
-        for part in parts[1:]:
+        for ring in parts[1:]:
             wider = reached.copy()
             wider[1:] |= reached[:-1]
             wider[:-1] |= reached[1:]
             wider[:, 1:] |= reached[:, :-1]
             wider[:, :-1] |= reached[:, 1:]
-            np.testing.assert_array_equal(np.sort(part), np.flatnonzero(wider & ~reached))
+            np.testing.assert_array_equal(np.sort(ring), np.flatnonzero(wider & ~reached))
             reached = wider
 
 
@@ -52,8 +52,8 @@ def test_votes_are_the_edges_of_the_leaves(sharpen: int) -> None:
     for low, high in ((0, 21), (21, 60)):
         vote(leaves, weights, outlines, planes, sum_up(planes), sharpen, votes, low, high)
     wanted = np.zeros((60, 60))
-    for place, leaf in np.ndenumerate(leaves):
-        row, column, _ = place
+    for index, leaf in np.ndenumerate(leaves):
+        row, column, _ = index
         local = forest.segments[leaf].reshape(16, 16).copy()
         window = np.s_[2 * row + 8 : 2 * row + 24, 2 * column + 8 : 2 * column + 24]
         means = [colour[window][local == s].astype(np.float64).mean(0) for s in range(local.max() + 1)]
@@ -62,5 +62,5 @@ def test_votes_are_the_edges_of_the_leaves(sharpen: int) -> None:
             near = [(y, x), (y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)]
             candidates = [local[pixel] for pixel in near if min(pixel) >= 0 and max(pixel) < 16]
             local[y, x] = min(candidates, key=lambda s: ((means[s] - colour[window][y, x]) ** 2).sum())
-        wanted[window] += weights[place] * edges_by_loops(local)
+        wanted[window] += weights[index] * edges_by_loops(local)
     np.testing.assert_allclose(votes, wanted, atol=1e-5)

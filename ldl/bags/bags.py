@@ -261,20 +261,18 @@ class Bags(ScaledRows):
     @property
     def _groups(self) -> np.ndarray:
         if self.table.groups is None:
-            raise LDLError(
-                f"{self.path} has no groups to keep apart; name their column with data.group_key, or set another "
-                f"data.protocol than {self.protocol}"
-            )
+            raise self._lacks("has no groups to keep apart", "group_key")
         return self.table.groups
 
     @property
     def _sets(self) -> np.ndarray:
         if self.table.sets is None:
-            raise LDLError(
-                f"{self.path} names no sets of a published split; name their column with data.split_column, or set "
-                "another data.protocol"
-            )
+            raise self._lacks("names no sets of a published split", "split_column")
         return self.table.sets
+
+    def _lacks(self, problem: str, key: str) -> LDLError:
+        fix = f"name their column with data.{key}, or set another data.protocol than {self.protocol}"
+        return LDLError(f"{self.path} {problem}; {fix}")
 
     def rows_of(self, instances: np.ndarray) -> np.ndarray:
         """Return the rows of some bags."""

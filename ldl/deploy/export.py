@@ -139,12 +139,9 @@ def measure(task: Task, run: Run) -> Parity:
         if state is not None:
             columns, inputs = draw_columns(Encoding.from_state(state), inputs, rng)
         differences.append(_differences(task, inputs, run(columns)))
-    return _parity(np.concatenate(differences))
-
-
-def _parity(differences: np.ndarray) -> Parity:
-    close = differences <= CLOSE
-    return Parity(float(differences[close].max(initial=0)), int((~close).sum()), len(differences))
+    difference = np.concatenate(differences)
+    close = difference <= CLOSE
+    return Parity(float(difference[close].max(initial=0)), int((~close).sum()), len(difference))
 
 
 def draw(task: Task, rows: int, rng: np.random.Generator) -> np.ndarray:

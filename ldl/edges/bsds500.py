@@ -172,9 +172,8 @@ class BSDS500(LDLDataModule):
         """Return the images ``rows``."""
         if not train:
             return EdgeImages(self.images, rows, self.tolerance)
-        crops = EdgeCrops(
-            self.crop, self.target, self.flips, self.turns, self.negatives, self.rotations, tuple(self.sizes)
-        )
+        moves = self.rotations, tuple(self.sizes)
+        crops = EdgeCrops(self.crop, self.target, self.flips, self.turns, self.negatives, *moves)
         return EdgeImages(self.images, rows, self.tolerance, self.crop, crops)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:

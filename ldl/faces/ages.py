@@ -71,12 +71,10 @@ class FaceAges(Faces):
         records = self.read()
         if self.extra is None:
             return records
-        source = self.find(self.extra)
-        if not source.exists():
-            raise LDLError(
-                f"data.extra: nothing at {source}; give a folder of images named as UTKFace's, or a CSV list"
-            )
-        other = read_named_faces(source) if source.is_dir() else read_face_list(source, alone=True)
+        extra = self.find(self.extra)
+        if not extra.exists():
+            raise LDLError(f"data.extra: nothing at {extra}; give a folder of images named as UTKFace's, or a CSV list")
+        other = read_named_faces(extra) if extra.is_dir() else read_face_list(extra, alone=True)
         if both := {path.resolve() for path in records.paths()} & {path.resolve() for path in other.paths()}:
             raise LDLError(
                 f"data.extra {self.extra} has {len(both)} images of {type(self).__name__}, such as {min(both)}, "

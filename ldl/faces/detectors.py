@@ -58,11 +58,6 @@ def find_detector(name: str | Path) -> Detector:
     return MTCNN()
 
 
-def _sorted_faces(boxes: np.ndarray, confidences: np.ndarray, points: np.ndarray | None) -> list[Face]:
-    order = np.lexsort((boxes[:, 1], boxes[:, 0]))
-    return [Face(boxes[row], float(confidences[row]), None if points is None else points[row]) for row in order]
-
-
 class MTCNN:
     """MTCNN (Zhang et al., IEEE Signal Processing Letters 2016) from facenet-pytorch, with landmarks, on the CPU.
 
@@ -92,4 +87,6 @@ class MTCNN:
         boxes, confidences, points = self._cascade.detect(picture, landmarks=True)
         if boxes is None or boxes[0] is None:
             return []
-        return _sorted_faces(*(np.asarray(column, dtype=float) for column in (boxes, confidences, points)))
+        boxes, confidences, points = (np.asarray(column, dtype=float) for column in (boxes, confidences, points))
+        order = np.lexsort((boxes[:, 1], boxes[:, 0]))
+        return [Face(boxes[row], float(confidences[row]), points[row]) for row in order]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ldl import charts
+from ldl.charts.drawing import in_unit
 from ldl.data.images.locators import Detector, shows_objects
 from ldl.data.pictures import read_picture
 from ldl.data.tables.columns import Column, Encoding
@@ -321,17 +322,14 @@ def _prediction_table(predictions: Predictions) -> WebTable:
 def _values(predictions: Predictions) -> dict[str, list[float]]:
     assert predictions.value is not None and predictions.std is not None
     columns: dict[str, np.ndarray] = {}
+    header = in_unit("value", predictions.labels)
     for axis, name in enumerate(predictions.labels.axis_names or [""] * predictions.labels.ndim):
         of = f" {name}" if name else ""
         value, std = (rows.reshape(len(predictions), -1)[:, axis] for rows in (predictions.value, predictions.std))
         low, high = predictions.interval(INTERVAL_LEVEL).reshape(len(predictions), -1, 2)[:, axis].T
-        columns |= {f"{_value_header(predictions.labels)}{of}": value, f"standard deviation{of}": std}
+        columns |= {f"{header}{of}": value, f"standard deviation{of}": std}
         columns |= {f"lower {INTERVAL_LEVEL:.0%}{of}": low, f"upper {INTERVAL_LEVEL:.0%}{of}": high}
     return {name: [float(f"{number:.4g}") for number in column] for name, column in columns.items()}
-
-
-def _value_header(labels: LabelSpace) -> str:
-    return f"value ({labels.unit})" if labels.unit else "value"
 
 
 def _likeliest(predictions: Predictions) -> dict[str, list[str]]:
@@ -354,7 +352,7 @@ def _evidence_table(evidence: Evidence | None, labels: LabelSpace) -> WebTable:
         texts = [", ".join(f"{number:.4g}" for number in np.atleast_1d(value)) for value in values.cpu().numpy()]
     else:
         texts = [str(labels.names[row]) for row in kept.distributions.argmax(1).tolist()]
-    answer = _value_header(labels) if labels.has_values else "likeliest label"
+    answer = in_unit("value", labels) if labels.has_values else "likeliest label"
     count = f"evidence ({len(kept.names)} of {len(evidence.names)})"
     return {"headers": [count, "weight", answer], "data": [list(row) for row in zip(kept.names, share, texts)]}
 

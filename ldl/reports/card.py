@@ -104,8 +104,9 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
     }
     usage = "No checkpoint was kept: train again to use it."
     if checkpoint is not None:
+        path = json.dumps(checkpoint, ensure_ascii=False)
         opening = "From this folder" + (", with the model of the first fold" if len(folds) > 1 else "")
-        usage = how_to_use(task, opening, f"from_checkpoint({_quoted(checkpoint)})", checkpoint)
+        usage = how_to_use(task, opening, f"from_checkpoint({path})", checkpoint)
     title = f"{results['head']} on {as_text(data.title)}"
     opening = "ldl wrote this file with `results.json`, from the run itself."
     licence = None if source is None else source.licence
@@ -263,10 +264,6 @@ def how_to_use(task: Task, opening: str, load: str, checkpoint: str) -> str:
     return SNIPPET.format(
         opening=opening, load=load, inputs=inputs, n_labels=len(task.labels), command=command, path=checkpoint
     )
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _limits(results: dict[str, Any], labels: LabelSpace) -> str:

@@ -28,7 +28,7 @@ from ldl.validation.contract import check_forward, lost_in_checkpoint
 
 Columns = dict[str, Tensor]
 
-CHECKED = 64
+CHECKED_ROWS = 64
 """Number of training rows, or pixels along each side of an image, whose predictions are checked after the fit."""
 
 
@@ -68,7 +68,7 @@ class FitHead(pl.Callback):
         head.shows_progress = trainer.is_global_zero and getattr(trainer.progress_bar_callback, "is_enabled", False)
         if isinstance(head, ImageHead):
             head.fit_images(_readable(data.image_dataloader(head.wants), pl_module.device, collective), collective)
-            _check_survives(head, next(iter(data.image_dataloader()))["input"][..., :CHECKED, :CHECKED])
+            _check_survives(head, next(iter(data.image_dataloader()))["input"][..., :CHECKED_ROWS, :CHECKED_ROWS])
         else:
             loader = data.fit_dataloader()
             batches = _extract(trainer, pl_module, loader, collective)
@@ -80,9 +80,9 @@ class FitHead(pl.Callback):
                 rows = replace(rows, group=None)
             _check_features(head, rows.features)
             head.fit(rows, collective)
-            check_forward(head, rows.features[:CHECKED], rows.target[:CHECKED], pl_module.watch)
+            check_forward(head, rows.features[:CHECKED_ROWS], rows.target[:CHECKED_ROWS], pl_module.watch)
             pl_module.watch.check_finite(pl_module.device, collective)
-            _check_survives(head, rows.features[:CHECKED])
+            _check_survives(head, rows.features[:CHECKED_ROWS])
         for logger in trainer.loggers:
             if summary := head.summary():
                 logger.log_metrics(summary, 0)

@@ -29,7 +29,7 @@ from ldl.edges.structured.patches import Scene, make_scene
 from ldl.errors import LDLError
 from ldl.head import ImageHead
 from ldl.labels import LabelSpace
-from ldl.methods.dsna.weights import Rules as Weighting
+from ldl.methods.dsna.weights import Weighting
 from ldl.methods.torch_utils import one_thread
 from ldl.options import buffer, option, options, options_of
 from ldl.progress import track

@@ -77,17 +77,20 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
         "votes": list(VOTE_METRICS) if not maps else None,
         "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
     }
-    known = [metric for table in tables.values() for metric in table or ()]
-    own = [metric for metric in _registered.values() if metric.function and tables[metric.of] is not None]
-    if taken := {metric.name for metric in known} & {metric.name for metric in own}:
+    built_in = [metric for table in tables.values() for metric in table or ()]
+    registered = [metric for metric in _registered.values() if metric.function and tables[metric.of] is not None]
+    if taken := {metric.name for metric in built_in} & {metric.name for metric in registered}:
         raise LDLError(f"there is a metric {min(taken)!r} of these labels already; rename the registered one")
-    return known + own
+    return built_in + registered
 
 
 def directions(labels: LabelSpace, maps: bool = False) -> dict[str, bool]:
     """Return by name whether higher is better, for the metrics of ``labels`` that have a better direction."""
-    known = {metric.name: metric.higher_is_better for metric in metrics_for(labels, maps)}
-    return {name: higher for name, higher in known.items() if higher is not None}
+    return {
+        metric.name: metric.higher_is_better
+        for metric in metrics_for(labels, maps)
+        if metric.higher_is_better is not None
+    }
 
 
 def higher_is_better(name: str) -> bool | None:
@@ -96,9 +99,9 @@ def higher_is_better(name: str) -> bool | None:
     Names are as in ``results.json``, including registered metrics. A metric of an unknown name counts as an error, for
     which lower is better.
     """
-    known = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in (*CLASS_METRICS, *VOTE_METRICS)}
-    if name in known:
-        return known[name].higher_is_better
+    metrics = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in (*CLASS_METRICS, *VOTE_METRICS)}
+    if name in metrics:
+        return metrics[name].higher_is_better
     if re.match("n_|bias|coverage|interval_|set_", name):
         return None
     return re.fullmatch(r"cs\d+", name) is not None

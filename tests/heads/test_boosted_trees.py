@@ -80,8 +80,8 @@ def test_gathers_reach_what_numba_reaches() -> None:
 )
 def test_threads_change_nothing(trees: str, search: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three threads share the four labels of trees of one label each; otherwise threads share the features."""
-    for place in ("boosted_tree", "boosting"):
-        monkeypatch.setattr(f"ldl.methods.forest.{place}.WORTH_THREADS", 0)
+    for constant in ("boosted_tree.ADDITIONS_WORTH_THREADS", "boosting.DERIVATIVES_WORTH_THREADS"):
+        monkeypatch.setattr(f"ldl.methods.forest.{constant}", 0)
     features, target = problem(missing=0.1)
     assert target.shape[1] == 4
     plain = {"trees": trees, "search": search, "rounds": 6, "patience": 3, "depth": 5}

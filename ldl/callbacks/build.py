@@ -143,7 +143,9 @@ def _check_direction(watcher: Any, monitor: str | None, task: Any) -> None:
 
     So does ``max`` of a loss, or of a metric that is better if lower.
     """
-    name = re.sub("^(train|val|test)_", "", monitor or "")
+    if not monitor:
+        return
+    name = re.sub("^(train|val|test)_", "", monitor)
     higher_is_better = {"loss": False, "kl_calibrated": False, **directions(task.labels, task.gives_maps)}
     if name not in higher_is_better:
         return

@@ -173,6 +173,8 @@ NAMES = {
     "ldl.methods.conformal.scores.LEAST": "ldl.methods.conformal.scores.LEAST_PROBABILITY",
     "ldl.methods.lbp.MOST": "ldl.methods.lbp.MOST_NEIGHBOURS",
     "ldl.methods.max_ent.LEAST": "ldl.methods.max_ent.LEAST_CURVATURE",
+    "ldl.metrics.metric.Kind": "ldl.metrics.metric.MetricInput",
+    "ldl.metrics.metric.Mean": "ldl.metrics.metric.MeanOverRows",
     "ldl.metrics.ordinal.Rows": "ldl.metrics.ordinal.OrdinalPredictions",
     "ldl.run.run.make_task": "ldl.run.parts.make_task",
     "ldl.run.run.make_trainer": "ldl.run.parts.make_trainer",

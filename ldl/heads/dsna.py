@@ -11,7 +11,7 @@ from ldl.collective import Collective
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import gather_leaves, onto_simplex
-from ldl.methods.dsna.weights import Weighting, neighbour_weights
+from ldl.methods.dsna.weights import NeighbourWeighting, neighbour_weights
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
@@ -152,7 +152,7 @@ class DSNA(CostSensitiveForest):
         start = None
         if self.start == "forest":
             start = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
-        rules = Weighting(*(getattr(self, name) for name in Weighting._fields))
+        rules = NeighbourWeighting(*(getattr(self, name) for name in NeighbourWeighting._fields))
         settled = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
         ordered = self.labels.has_values
         weights, estimate = neighbour_weights(

@@ -17,7 +17,7 @@ from ldl.annotations.agreement import expected_nll, majority_hits, miller_madow
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
-from ldl.metrics.metric import Kind, Mean, Metric
+from ldl.metrics.metric import MeanOverRows, Metric, MetricInput
 from ldl.metrics.ordinal import line_metrics
 
 INTERVAL_LEVELS = (50, 80, 90)
@@ -141,7 +141,7 @@ def squared(predicted: Tensor, true: Tensor) -> Tensor:
     return (predicted - true).square()
 
 
-class RMSE(Mean):
+class RMSE(MeanOverRows):
     """Root of the mean squared error."""
 
     def __init__(self) -> None:
@@ -228,7 +228,7 @@ def _kl_bias(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return miller_madow(counts)
 
 
-class VoteWeightedNLL(Mean):
+class VoteWeightedNLL(MeanOverRows):
     """Mean NLL of a vote over all votes, so that an item with more votes counts more."""
 
     def __init__(self) -> None:
@@ -251,7 +251,7 @@ VOTE_METRICS = (
 # computed if the checkpoint holds a calibration.
 
 
-def _calibration_metrics(of: Kind) -> list[Metric]:
+def _calibration_metrics(of: MetricInput) -> list[Metric]:
     """Return per level the share of true values or true mass inside, and the width or the number of labels."""
     functions: dict[str, Callable[..., Tensor]] = {"set_coverage": _set_mass, "set_size": _set_size}
     if of == "interval":

@@ -127,7 +127,7 @@ def test_early_stopping_uses_its_own_rows_and_whole_groups() -> None:
     features, target = problem()
     group = torch.arange(300) // 30
     head = fitted(features, target, group, patience=5, refit=False, validation=0.3)
-    train, watched = head._set_aside(300, group.numpy())
+    train, watched = head._hold_out(Rows(features, target, group=group))
     assert len(watched) == 90 and not set(group[train].tolist()) & set(group[watched].tolist())
     # Nothing but the stop depends on the watched rows: with all rounds the trees are those of the other rows.
     changed = features.clone(), target.clone()
@@ -265,7 +265,7 @@ def test_of_noise_the_mean_remains(objective: Loss, refit: bool) -> None:
     head = BoostedTrees(rounds=60, patience=5, learning_rate=0.5, seed=3, threads=1, objective=objective, refit=refit)
     head.build(7, LabelSpace.ordinal(range(4)))
     head.fit(Rows(features, noise), Collective())
-    train, watched = head._set_aside(300, None)
+    train, watched = head._hold_out(Rows(features, target))
     mean = noise[train].mean(0)
     torch.testing.assert_close(head(features), (noise.mean(0) if refit else mean).expand(300, -1))
     far = (mean.cumsum(0) - noise[watched].cumsum(1)).square().sum(1)

@@ -17,7 +17,7 @@ from ldl.methods.dsna.sparse import approximate
 from ldl.methods.numba_kernels import add_row, compiled, dot, inlined
 
 
-class Weighting(NamedTuple):
+class NeighbourWeighting(NamedTuple):
     """Hyperparameters of the weights; see :class:`ldl.heads.DSNA`."""
 
     clusters: int
@@ -33,8 +33,8 @@ class Weighting(NamedTuple):
 
 
 def neighbour_weights(
-    points: Tensor, codes: Tensor, real: Tensor, queries: Tensor, start: Tensor | None, rules: Weighting, ordered: bool,
-    settled: float,
+    points: Tensor, codes: Tensor, real: Tensor, queries: Tensor, start: Tensor | None, rules: NeighbourWeighting,
+    ordered: bool, settled: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the weights (B, m) of the neighbours, which sum to 1, and the estimates (B, c) of the queries' labels.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ldl.methods.dsna.weights import Weighting, descend_weights, neighbour_weights
+from ldl.methods.dsna.weights import NeighbourWeighting, descend_weights, neighbour_weights
 
 
 @pytest.mark.parametrize(("tau", "sparsity", "attraction"), [(1.0, 0.05, 0.02), (0.3, 0.4, 0.1)])
@@ -15,7 +15,7 @@ def test_descent_finds_the_weights_of_the_general_solver(tau: float, sparsity: f
     points, codes, queries = (random.normal(size=size).astype(np.float32) for size in ((60, 9), (60, 3), (40, 9)))
     near = np.stack([random.permutation(60)[:7] for _ in range(40)]).astype(np.int32)
     counts = random.integers(1, 8, 40).astype(np.int32)
-    rules = Weighting(1, 0.2, tau, 0.9, 0.4, sparsity, attraction, True, 1, 1e-6)
+    rules = NeighbourWeighting(1, 0.2, tau, 0.9, 0.4, sparsity, attraction, True, 1, 1e-6)
     weights = np.empty(near.shape, np.float32)
     descend_weights(
         points, codes, near, counts, queries, tau, rules.width, sparsity, attraction, rules.tolerance, weights

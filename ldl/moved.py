@@ -86,6 +86,8 @@ MODULES = {
 """Current modules, by their paths in version 0.2.0."""
 
 NAMES = {
+    "ldl.annotations.equivalence.held_out_nll": "ldl.annotations.power.held_out_nll",
+    "ldl.annotations.votes.read_annotations": "ldl.annotations.reading.read_annotations",
     "ldl.backbone.Identity": "ldl.backbones.base.Identity",
     "ldl.backbone.Timm": "ldl.backbones.timm.Timm",
     "ldl.backbones.EachInstance": "ldl.bags.each_instance.EachInstance",
@@ -98,7 +100,11 @@ NAMES = {
     "ldl.callbacks.leaf_update.FIX": "ldl.callbacks.leaf_update.LEAF_FIX",
     "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
     "ldl.cli.main": "ldl.command.console.main",
+    "ldl.command.configs.read_value": "ldl.command.configs.read_option",
     "ldl.command.parser.LDLCLI": "ldl.command.config.Config",
+    "ldl.command.parser.MatmulPrecision": "ldl.run.run_options.MatmulPrecision",
+    "ldl.command.parser.Stage": "ldl.run.run_options.Stage",
+    "ldl.command.parser.whole_numbers_first": "ldl.command.values.whole_numbers_first",
     "ldl.data.BSDS500": "ldl.edges.bsds500.BSDS500",
     "ldl.data.Bags": "ldl.bags.bags.Bags",
     "ldl.data.FGNET": "ldl.faces.ages.FGNET",
@@ -139,7 +145,6 @@ NAMES = {
     "ldl.experiments.crossval.configured_folds": "ldl.jobs.crossval.configured_folds",
     "ldl.experiments.crossval.crossvalidate": "ldl.jobs.crossval.crossvalidate",
     "ldl.experiments.crossval.fold_folder": "ldl.jobs.folds.fold_folder",
-    "ldl.experiments.crossval.of_fold": "ldl.jobs.crossval.of_fold",
     "ldl.experiments.crossval.run_crossval": "ldl.jobs.crossval.run_crossval",
     "ldl.experiments.jobs.PerProcess": "ldl.jobs.workers.PerProcess",
     "ldl.experiments.jobs.Store": "ldl.jobs.store.Store",

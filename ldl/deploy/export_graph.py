@@ -17,7 +17,7 @@ from ldl.head import Head
 from ldl.inference.inputs import WHOLE
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
-from ldl.methods.conformal.scores import HAIR, LEAST
+from ldl.methods.conformal.scores import HAIR, LEAST_PROBABILITY
 from ldl.methods.temperature import temper
 from ldl.tables.entries import LARGEST
 from ldl.task import Task
@@ -179,9 +179,12 @@ def _on_line(p: Tensor, axis: tuple[float, ...], score: float) -> Tensor:
     ends = [2 * values[0] - middles[0], 2 * values[-1] - middles[-1]] if len(middles) else [-0.5, 0.5] + values
     edges = torch.from_numpy(np.concatenate([ends[:1], middles, ends[1:]]))
     p = p / p.sum(-1, keepdim=True)
-    p = torch.where(p < LEAST, 0.0, p)
+    p = torch.where(p < LEAST_PROBABILITY, 0.0, p)
     p = p / p.sum(-1, keepdim=True)
-    tail, more = max((1 - score - HAIR) / 2, 0.0), max(score + HAIR - 1, 0.0) * float(values[-1] - values[0] or 1)
+    tail, more = (
+        max((1 - score - HAIR) / 2, 0.0),
+        max(score + HAIR - 1, 0.0) * float(values[-1] - values[0] or 1),
+    )
     if math.isinf(more):
         return torch.zeros_like(p[..., :2]) + torch.from_numpy(values[[0, -1]])
     lower = _quantile(p, edges, tail) - more

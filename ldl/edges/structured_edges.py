@@ -29,7 +29,7 @@ from ldl.edges.structured.patches import Scene, make_scene
 from ldl.errors import LDLError
 from ldl.head import ImageHead
 from ldl.labels import LabelSpace
-from ldl.methods.dsna.weights import Rules as Weighting
+from ldl.methods.dsna.weights import NeighbourWeighting
 from ldl.methods.torch_utils import one_thread
 from ldl.options import buffer, option, options, options_of
 from ldl.progress import track
@@ -201,7 +201,10 @@ class StructuredEdges(ImageHead):
         declared = options_of(StructuredEdges).items()
         chosen = [threads, *(getattr(self, name) for name, declared in declared if declared.may_change)]
         if self._detector is None or self._detector[0] != chosen:
-            forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
+            forest, rules = (
+                self.forest,
+                NeighbourWeighting(*(getattr(self, name) for name in NeighbourWeighting._fields)),
+            )
             near = PatchNeighbours(forest.kept, rules, threads, self.blend) if self.dsna and forest.kept else None
             detector = EdgeDetector(
                 forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror

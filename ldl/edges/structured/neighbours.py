@@ -23,7 +23,7 @@ from ldl.edges.structured.channels import CHANNELS, LABEL, SIDE, VALUES, blur
 from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.patches import Patches, Scene, drop_specks
 from ldl.edges.structured.voting import rings_of
-from ldl.methods.dsna.weights import Rules, descend_weights, neighbour_weights
+from ldl.methods.dsna.weights import NeighbourWeighting, descend_weights, neighbour_weights
 from ldl.methods.numba_kernels import compiled
 from ldl.methods.torch_utils import eigh
 
@@ -133,7 +133,7 @@ def keep(
 class PatchNeighbours:
     """Weights for the training patches of a forest's leaves; ``blend`` is the option of the head."""
 
-    def __init__(self, kept: KeptPatches, rules: Rules, threads: int = 1, blend: float = 1.0) -> None:
+    def __init__(self, kept: KeptPatches, rules: NeighbourWeighting, threads: int = 1, blend: float = 1.0) -> None:
         self.kept = kept
         self.rules = rules
         self.threads = threads

@@ -22,11 +22,11 @@ from ldl.edges.structured.neighbours import PatchNeighbours, describe_all, keep,
 from ldl.edges.structured.patches import Patches, Scene, make_scene
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.methods.dsna.weights import Rules, neighbour_weights
+from ldl.methods.dsna.weights import NeighbourWeighting, neighbour_weights
 
 CPU = torch.device("cpu")
 MAPS = np.random.default_rng(0).random((26, 18, 19)).astype(np.float32)
-RULES = Rules(*(getattr(StructuredEdges(), name) for name in Rules._fields))
+RULES = NeighbourWeighting(*(getattr(StructuredEdges(), name) for name in NeighbourWeighting._fields))
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_weights_are_those_of_dsna(forest: EdgeForest, monkeypatch: pytest.Monke
     kept = forest.kept
     assert kept is not None
     settings = StructuredEdges(clusters=2, rounds=2, tolerance=1e-6)
-    rules = Rules(*(getattr(settings, name) for name in Rules._fields))
+    rules = NeighbourWeighting(*(getattr(settings, name) for name in NeighbourWeighting._fields))
     weighted = PatchNeighbours(kept, rules, threads=2)
     random = np.random.default_rng(0)
     maps = random.random((26, 18, 19)).astype(np.float32)

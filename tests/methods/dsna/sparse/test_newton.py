@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ldl.methods.dsna import sparse
 from ldl.methods.dsna.admm import hold, shrink, solve
-from ldl.methods.dsna.sparse import Problem, Rules, _finish, approximate
+from ldl.methods.dsna.sparse import Problem, SolverRules, _finish, approximate
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_gradient_is_that_of_the_dual_value_and_the_hessian_that_of_the_resi
 def test_slopes_in_the_directions_of_the_members_are_those_of_the_features(squared: bool) -> None:
     members, queries, anchors = exact_fits(3, members=9, width=12)
     members[:2] *= torch.tensor([0.0] * 4 + [1.0] * 8)  # two queries lie partly outside of what their members span
-    rules = Rules(0.02, 0.05, squared, 1e-10, 0, True)
+    rules = SolverRules(0.02, 0.05, squared, 1e-10, 0, True)
     weights, slopes = _finish(members, queries, anchors, anchors, rules)
     whole = sparse.finish(Problem(members, queries, anchors, 0.02, 0.05, squared), anchors, 1e-10)
     torch.testing.assert_close(weights, whole[0], rtol=0, atol=1e-7)
@@ -199,7 +199,7 @@ def test_where_members_fit_queries_exactly_slopes_still_tell_which_are_pulled(
     found = sparse.approximate(members, queries, anchors, *options)
     assert float((queries - torch.einsum("bm,bmf->bf", found.weights, members)).norm(dim=1).max()) < 1e-6
     assert max(sizes) < 150
-    monkeypatch.setattr(sparse, "FIRST", 1000)
+    monkeypatch.setattr(sparse, "LEAST_GROWTH", 1000)
     whole = sparse.approximate(members, queries, anchors, *options).objective
     torch.testing.assert_close(found.objective, whole, rtol=1e-6, atol=1e-9)
 

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours against a sort of all distances; AA-kNN, which averages them."""
+"""Exact nearest neighbours against a sort of all distances."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from ldl.collective import Collective
-from ldl.heads import AAKNN
-from ldl.labels import LabelSpace
 from ldl.methods import embedding as neighbours
 from ldl.methods.embedding import nearest
-from ldl.methods.rows import Rows
-from ldl.testing import check_head
 
 
 @pytest.mark.parametrize("part", [70, 2**24])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_nearest_are_those_of_a_sort(part: int, offset: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "PART", part)
+    monkeypatch.setattr(neighbours, "DISTANCES_AT_ONCE", part)
     rng = np.random.default_rng(0)
     points, queries = rng.normal(size=(60, 4)), rng.normal(size=(23, 4))
     distances = np.linalg.norm(queries[:, None] - points, axis=2)
@@ -62,24 +57,3 @@ def test_what_is_found_does_not_depend_on_what_else_is_asked(unit: float) -> Non
     np.testing.assert_array_equal(np.take_along_axis(distances, found.numpy(), 1), np.sort(distances, 1)[:, :5])
     twice = torch.randn(300, 37, generator=torch.Generator().manual_seed(0)).repeat(2, 1)
     assert torch.equal(torch.cat([nearest(row[None], twice, 5) for row in twice]), nearest(twice, twice, 5))
-
-
-def test_aa_knn_keeps_the_contract() -> None:
-    check_head(lambda: AAKNN(5))
-
-
-def test_aa_knn_averages_the_nearest() -> None:
-    rng = np.random.default_rng(1)
-    features, target, queries = rng.normal(size=(50, 3)), rng.dirichlet(np.ones(4), 50), rng.normal(size=(2, 5, 3))
-    head = AAKNN(6)
-    head.build(3, LabelSpace.nominal(list("abcd")))
-    head.fit(Rows(torch.tensor(features), torch.tensor(target)), Collective())
-    order = np.linalg.norm(queries[:, :, None] - features, axis=3).argsort(2)[:, :, :6]
-    np.testing.assert_allclose(head(torch.tensor(queries)).numpy(), target[order].mean(2), atol=1e-6)
-
-
-def test_few_rows_are_all_neighbours() -> None:
-    head = AAKNN(5)
-    head.build(2, LabelSpace.nominal(["a", "b"]))
-    head.fit(Rows(torch.eye(2), torch.eye(2)), Collective())
-    torch.testing.assert_close(head(torch.randn(3, 2)), torch.full((3, 2), 0.5))

@@ -67,7 +67,8 @@ def test_an_interval_holds_the_values_of_at_most_its_score_and_no_others(axis: l
         scores = line_scores(np.repeat(row[None], len(fine), 0), fine, labels)
         held = (low <= fine) & (fine <= high)
         np.testing.assert_array_equal(
-            held[np.abs(scores - score) > 2 * HAIR], (scores <= score)[np.abs(scores - score) > 2 * HAIR]
+            held[np.abs(scores - score) > 2 * HAIR],
+            (scores <= score)[np.abs(scores - score) > 2 * HAIR],
         )
 
 

@@ -18,13 +18,10 @@ from ldl.metrics.ordinal import (
     calibration_error,
     coverage,
     crps,
-    line_metrics,
     line_results,
     nll,
     pit,
 )
-from ldl.metrics.registry import metrics_for
-from ldl.metrics.stage import row_metrics
 
 AGES = LabelSpace.ordinal(range(0, 101), "years")
 UNEVEN = np.array([-3.0, -1.0, 0.0, 0.5, 4.0, 9.0])
@@ -165,32 +162,3 @@ def test_bands_cover_the_labels_where_ten_units_make_sense(axis: list[float], na
     for members in band_groups(np.array(labels.axes[0]), labels).values():
         covered += members
     assert set(covered) == ({1} if names else {0})
-
-
-def test_tables_leave_out_details() -> None:
-    measured = measured_of(*rows(9, AGES), AGES, np.arange(9) * 50)
-    shown = ["nll", "crps", "coverage90", "calibration_error", "gm", "balanced_mae", "mae_many", "mae_medium"]
-    known = {measure.name: measure for measure in metrics_for(AGES)}
-    assert [name for name in measured if not known[name].detail] == [*shown, "mae_few"]
-    assert not any(known[name].detail for name in ("kl", "mae", "rmse", "cs5", "canberra"))
-    in_unit = {name for name in measured | {"mae": 0, "rmse": 0, "cs5": 0} if known[name].unit}
-    assert in_unit == {
-        name for name in known if name.startswith(("mae", "rmse", "crps", "gm", "balanced_mae", "bias"))
-    }  # fmt: skip
-    sizes = {name: known[name].size for name in measured if known[name].size}
-    assert sizes["mae_few"] == sizes["gm_few"] == "n_few" and sizes["bias_20_29"] == "n_20_29"
-    assert set(sizes.values()) == {name for name in measured if name.startswith("n_")}
-
-
-def test_only_rows_on_a_line_have_ordinal_measures() -> None:
-    target = np.full((4, 4), 0.25)
-    nominal = row_metrics({"prediction": target, "target": target}, LabelSpace.nominal("abcd"))
-    assert len(nominal) == 10 and nominal["kl"] == 0
-    grid, points = LabelSpace.grid([0, 1], [0, 1]), np.zeros((4, 2))
-    columns = {"prediction": target, "target": target, "value": points, "predicted_value": points + 1}
-    assert row_metrics(columns, grid).keys() - nominal.keys() == {"mae", "rmse", "cs5"}
-    line = {measure.name for measure in line_metrics(LabelSpace.ordinal([0, 1]))}
-    assert not line & {measure.name for measure in metrics_for(LabelSpace.ordinal([0, 1]), maps=True)}
-    half, zero = np.full((2, 3, 3, 2), 0.5), np.zeros((2, 3, 3))
-    maps = {"prediction": half, "target": half, "value": zero, "predicted_value": zero + 1}
-    assert row_metrics(maps, LabelSpace.ordinal([0, 1])).keys() - nominal.keys() == {"mae", "rmse", "cs5"}

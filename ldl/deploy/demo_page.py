@@ -14,7 +14,7 @@ import numpy as np
 from ldl import charts
 from ldl.data.images.locators import Detector, shows_objects
 from ldl.data.pictures import read_picture
-from ldl.data.tables.columns import Column, Encoding
+from ldl.data.tables.columns import ColumnEncoding, Encoding
 from ldl.errors import LDLError
 from ldl.inference import Predictions, Predictor
 from ldl.labels import LabelSpace
@@ -264,7 +264,7 @@ def read_pasted(path: Path) -> Path | np.ndarray:
     return path if headed else table.numbers(table.header, missing=True)
 
 
-def _field(column: Column, usual: list[float]) -> Field:
+def _field(column: ColumnEncoding, usual: list[float]) -> Field:
     """Return the field of a column, which begins with its median, or the most frequent category if that is known.
 
     Args:

@@ -41,7 +41,7 @@ from ldl.data.tables.scaling import Scaling
 from ldl.faces import FGNET, FGNETAAM, UTKFace
 from ldl.head import FittedHead
 from ldl.heads import MaxEnt, Scaled, StructRF
-from ldl.jobs.jobs import Row, Store
+from ldl.jobs.store import FOLDER, Result, Store
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal, CrossConformal, predicted_set
 from ldl.methods.conformal.scores import line_intervals
@@ -146,7 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore", message="level .* needs")
-    store = Store(options.out / "cells")
+    store = Store(options.out / FOLDER)
     for name in options.sets:
         rows = (VALUED | NOMINAL)[name]()
         jobs = [(head, split) for head in HEADS for split in range(options.splits)]
@@ -170,7 +170,7 @@ def digest(head: str) -> int:
     return zlib.crc32(f"{json.dumps(to_spec(HEADS[head]()), sort_keys=True)} {FOLDS} {LEVELS}".encode())
 
 
-def evaluate(rows: DataSet, head: str, split: int) -> Row:
+def evaluate(rows: DataSet, head: str, split: int) -> Result:
     """Return coverage and width of every way at every level."""
     rng = np.random.default_rng(split)
     unit = np.arange(len(rows.target)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
@@ -263,7 +263,7 @@ def measure(found: np.ndarray, truth: np.ndarray, groups: np.ndarray | None) -> 
     return results
 
 
-def means(stored: list[Row], name: str, head: str, splits: int) -> Callable[[str, str], tuple[float, float]] | None:
+def means(stored: list[Result], name: str, head: str, splits: int) -> Callable[[str, str], tuple[float, float]] | None:
     """Return mean and standard deviation over the splits as a function of way and metric; None if any is missing."""
     key = {"set": name, "head": head, "spec": digest(head)}
     rows = [row["found"] for row in stored if key.items() <= row.items() and row["split"] < splits]
@@ -275,7 +275,7 @@ def means(stored: list[Row], name: str, head: str, splits: int) -> Callable[[str
     return over if len(rows) == splits else None
 
 
-def tabulate(stored: list[Row], sets: list[str], splits: int) -> tuple[list[str], list[list[str]]]:
+def tabulate(stored: list[Result], sets: list[str], splits: int) -> tuple[list[str], list[list[str]]]:
     """Return a row per set and head: coverage in percent and mean width at every level, predicted and calibrated."""
     header = ["set", "head"]
     for level in LEVELS:
@@ -289,7 +289,7 @@ def tabulate(stored: list[Row], sets: list[str], splits: int) -> tuple[list[str]
     return header, lines
 
 
-def compare_ways(stored: list[Row], splits: int) -> tuple[list[str], list[list[str]]]:
+def compare_ways(stored: list[Result], splits: int) -> tuple[list[str], list[list[str]]]:
     """Return a row per way at 90% for sets with groups: coverage of rows and of groups, and mean width."""
     header = ["set", "head", "calibrated by", "rows held", "groups held", "width"]
     lines = []
@@ -300,7 +300,7 @@ def compare_ways(stored: list[Row], splits: int) -> tuple[list[str], list[list[s
     return header, lines
 
 
-def found_in(stored: list[Row], sets: list[str], splits: int) -> list[tuple[str, str, Any]]:
+def found_in(stored: list[Result], sets: list[str], splits: int) -> list[tuple[str, str, Any]]:
     """Return sets and heads that have all splits, with the function of :func:`means`."""
     every = [(name, head, means(stored, name, head, splits)) for name in sets for head in HEADS]
     return [(name, head, over) for name, head, over in every if over is not None]

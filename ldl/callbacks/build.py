@@ -143,7 +143,9 @@ def _check_direction(watcher: Any, monitor: str | None, task: Any) -> None:
 
     So does ``max`` of a loss, or of a metric that is better if lower.
     """
-    name = re.sub("^(train|val|test)_", "", monitor or "")
+    if not monitor:
+        return
+    name = re.sub("^(train|val|test)_", "", monitor)
     known = {"loss": False, "kl_calibrated": False, **directions(task.labels, task.gives_maps)}
     higher = known.get(name)
     right = None if higher is None else "max" if higher else "min"

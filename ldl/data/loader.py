@@ -30,7 +30,7 @@ from ldl.data.storage import Column
 from ldl.errors import LDLError
 from ldl.plugins import discover, plugin_folders
 
-PRELOADED = "ldl.command.training"
+PRELOADED = "ldl.run.run"
 """Module that imports all that a run needs, once in the server instead of in every loader process."""
 
 FOR_THE_RUN = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}

@@ -15,7 +15,7 @@ from ldl.tables.roles import Role, usual_columns
 
 
 @dataclass(frozen=True)
-class ColumnOptions:
+class ColumnChoice:
     """The user's options of the columns of a table; columns are given by names or patterns, such as ``r*``.
 
     Attributes:
@@ -80,7 +80,7 @@ class ColumnRoles:
 
 def find_roles(
     table: CsvTable | Parquet,
-    selection: ColumnOptions,
+    selection: ColumnChoice,
     target: Sequence[str],
     votes: VoteColumns | None,
     group_key: str | None,
@@ -132,7 +132,7 @@ def find_roles(
 
 
 def _find_item(
-    table: CsvTable | Parquet, selection: ColumnOptions, votes: VoteColumns | None, free: Sequence[str]
+    table: CsvTable | Parquet, selection: ColumnChoice, votes: VoteColumns | None, free: Sequence[str]
 ) -> str | None:
     """Return the column that names the item of a row, if there is one. Raises LDLError if votes need it."""
     if selection.item is not None:

@@ -16,7 +16,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.row_order import OrderAudit, audit_order
 from ldl.data.sources import SOURCES, absent, download_set
 from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
-from ldl.data.tables.column_roles import ColumnOptions
+from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.columns import Encoding, describe
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.reading import LabelledTable, TableReader
@@ -316,10 +316,10 @@ class GroupedRows(ScaledRows):
         )
 
     @property
-    def selection(self) -> ColumnOptions:
+    def selection(self) -> ColumnChoice:
         """The columns that are features."""
         codes = [self.category_columns] if isinstance(self.category_columns, str) else list(self.category_columns)
-        return ColumnOptions(
+        return ColumnChoice(
             self.feature_columns,
             self.drop,
             [*codes, *self._trained_categories],

@@ -25,7 +25,7 @@ from ldl.data.names import (
 from ldl.data.storage import USUAL, RowFile, Storage
 from ldl.data.tables.arrays import open_arrays
 from ldl.data.tables.checks import check_distributions, check_matrix
-from ldl.data.tables.column_roles import ColumnOptions, find_roles
+from ldl.data.tables.column_roles import ColumnChoice, find_roles
 from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
@@ -119,7 +119,7 @@ class TableReader:
     missing: bool = False
     storage: Storage = USUAL
     groups_needed: bool = True
-    selection: ColumnOptions | None = None
+    selection: ColumnChoice | None = None
     fill: bool = False
 
     def read(self, path: Path) -> LabelledTable:
@@ -158,7 +158,7 @@ class TableReader:
         return replace(table, features=features, target=target)
 
     def _of_arrays(self, path: Path, arrays: Mapping[str, Any]) -> LabelledTable:
-        options = self.selection or ColumnOptions()
+        options = self.selection or ColumnChoice()
         if options.names_columns:
             raise LDLError(
                 f"{path} holds matrices without named columns; data.feature_columns, data.drop and the options of "
@@ -178,7 +178,7 @@ class TableReader:
                 f"{table.path}: the names of matrices are for .mat and .npz, and must be null here: columns of the "
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
-        options = self.selection or ColumnOptions()
+        options = self.selection or ColumnChoice()
         apart = None if options.find_apart is None else options.find_apart(table.path)
         if apart is not None:
             options = replace(options, apart=apart.all)
@@ -229,7 +229,7 @@ class TableReader:
         check_constant(columns, table.items, source)
         return table.take(rows)
 
-    def _find_votes(self, table: CsvTable | Parquet, options: ColumnOptions, drop: Sequence[str]) -> VoteColumns | None:
+    def _find_votes(self, table: CsvTable | Parquet, options: ColumnChoice, drop: Sequence[str]) -> VoteColumns | None:
         """Return the columns of votes in a table, or None if its labels are distributions, values, or elsewhere."""
         if self.values or options.votes is None or options.apart is not None:
             return None
@@ -242,7 +242,7 @@ class TableReader:
         return None
 
     def _target_columns(
-        self, table: CsvTable | Parquet, options: ColumnOptions, votes: VoteColumns | None, drop: Sequence[str]
+        self, table: CsvTable | Parquet, options: ColumnChoice, votes: VoteColumns | None, drop: Sequence[str]
     ) -> list[str]:
         """Return the columns of the value, the distribution, or the labels of votes. Raises LDLError."""
         named = label_columns(table.path, table.header)
@@ -261,7 +261,7 @@ class TableReader:
         return [self._find_target(table.path, table.header)]
 
     def _check_parts(
-        self, table: CsvTable | Parquet, options: ColumnOptions, target: Sequence[str], features: Sequence[str]
+        self, table: CsvTable | Parquet, options: ColumnChoice, target: Sequence[str], features: Sequence[str]
     ) -> None:
         """Raise LDLError unless a table has rows, features, and labels here or in another file."""
         if (target or options.apart is not None) and features and len(table):

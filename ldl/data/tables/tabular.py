@@ -18,7 +18,7 @@ from ldl.data.base import Loaded
 from ldl.data.names import label_places, matching
 from ldl.data.storage import Column, LazyColumn, RowFile
 from ldl.data.tables.checks import divided
-from ldl.data.tables.column_roles import ColumnOptions
+from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.label_copies import label_copies
 from ldl.data.tables.module import GroupedRows, GroupProtocol
 from ldl.data.tables.reading import LabelledTable
@@ -82,7 +82,7 @@ class TabularLDL(Annotated, GroupedRows):
         return loaded.arranged(labels, positions)
 
     @property
-    def selection(self) -> ColumnOptions:
+    def selection(self) -> ColumnChoice:
         """The user's options of columns."""
         return replace(
             super().selection,

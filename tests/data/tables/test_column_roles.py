@@ -11,7 +11,7 @@ import pytest
 from voted_tables import COUNTS, FEATURES, ITEMS, KINDS, LONG, MATRIX, RNG, ROWS, VOTES, X, opened, shares_of
 
 from ldl.data import TabularLDL
-from ldl.data.tables.column_roles import ColumnOptions, find_roles
+from ldl.data.tables.column_roles import ColumnChoice, find_roles
 from ldl.errors import LDLError
 from ldl.tables.csv_table import read_csv
 
@@ -122,6 +122,6 @@ def test_the_time_of_many_columns_grows_with_their_number(tmp_path: Path) -> Non
     names = [*(f"g{number}" for number in range(30_000)), "patient", "label:a", "label:b"]
     (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(['1'] * len(names))}\n")
     table, start = read_csv(tmp_path / "t.csv"), time.process_time()
-    roles = find_roles(table, ColumnOptions(drop=["g7"]), ["label:a", "label:b"], None, None)
+    roles = find_roles(table, ColumnChoice(drop=["g7"]), ["label:a", "label:b"], None, None)
     assert (len(roles.features), roles.group) == (29_999, "patient")
     assert time.process_time() - start < 3

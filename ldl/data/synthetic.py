@@ -24,6 +24,7 @@ from ldl.data.pictures import list_pictures, read_picture
 from ldl.data.sources import absent
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace, check_count
+from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.protocols import Fold, with_validation
 from ldl.validation.archive import check_archive
@@ -363,3 +364,6 @@ def grey(path: Path) -> np.ndarray:
 def shrink(picture: np.ndarray, side: int) -> np.ndarray:
     """Resize an image to a square of ``side`` pixels."""
     return cv2.resize(np.ascontiguousarray(picture), (side, side), interpolation=cv2.INTER_AREA)
+
+
+__getattr__ = old_names(__name__)

@@ -15,7 +15,7 @@ from ldl import charts
 from ldl.charts.drawing import in_unit
 from ldl.data.images.locators import Detector, shows_objects
 from ldl.data.pictures import read_picture
-from ldl.data.tables.columns import Column, Encoding
+from ldl.data.tables.columns import ColumnEncoding, Encoding
 from ldl.errors import LDLError
 from ldl.inference import Predictions, Predictor
 from ldl.labels import LabelSpace
@@ -265,7 +265,7 @@ def read_pasted(path: Path) -> Path | np.ndarray:
     return path if headed else table.numbers(table.header, missing=True)
 
 
-def _field(column: Column, usual: list[float]) -> Field:
+def _field(column: ColumnEncoding, usual: list[float]) -> Field:
     """Return the field of a column, which begins with its median, or the most frequent category if that is known.
 
     Args:

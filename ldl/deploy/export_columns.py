@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ldl.data.tables.columns import PARTS, Column, Encoding
+from ldl.data.tables.columns import PARTS, ColumnEncoding, Encoding
 
 ML = "ai.onnx.ml"
 """Domain of ONNX's operators for texts."""
@@ -24,7 +24,7 @@ def text_names(encoding: Encoding) -> list[str]:
     return [column.name for column in encoding.columns if column.kind == "category"]
 
 
-def _numbers(column: Column) -> list[str]:
+def _numbers(column: ColumnEncoding) -> list[str]:
     if column.kind == "category":
         return []
     return [column.name] if column.kind == "number" else [f"{column.name} {date_part}" for date_part in PARTS]
@@ -105,6 +105,6 @@ def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Genera
         if column.kind == "category":
             columns["texts"].append(drawn[column.name].to_numpy(object))
         else:
-            columns["numbers"] += Column(column.name, column.kind).transform(drawn[column.name])
+            columns["numbers"] += ColumnEncoding(column.name, column.kind).transform(drawn[column.name])
     made = encoding.transform(pandas.DataFrame(drawn), "drawn inputs")
     return {name: np.stack(parts, 1) for name, parts in columns.items() if parts}, made

@@ -12,7 +12,7 @@ import numpy as np
 from pytorch_lightning.utilities import rank_zero_warn
 
 from ldl.annotations import PowerCurves, krippendorff_alpha, measure_power, most_raters, vote_counts, vote_nll
-from ldl.annotations.equivalence import MOST, compare, items_with_more
+from ldl.annotations.equivalence import MOST_RATERS, compare, items_with_more
 from ldl.annotations.mixture import combiner_in_words
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -38,7 +38,7 @@ def power_columns(data: Any, rows: dict[str, np.ndarray], model_votes: float | N
         prediction, counts = _prediction_and_counts(rows)
         combiner = data.combiner
         nll = vote_nll(prediction, counts)
-        raters = min(int(counts.sum(1).max()) - 1, MOST)
+        raters = min(int(counts.sum(1).max()) - 1, MOST_RATERS)
         curves = [measure_power(counts, combiner, raters)]
         if model_votes is not None:
             curves.append(measure_power(counts, combiner, raters, prediction, model_votes))
@@ -47,7 +47,7 @@ def power_columns(data: Any, rows: dict[str, np.ndarray], model_votes: float | N
         return {}
     columns = {"components": np.full(len(nll), combiner.size)}
     for name, curve in zip(CURVES, curves):
-        wide = [(0, 0), (0, MOST - raters)]
+        wide = [(0, 0), (0, MOST_RATERS - raters)]
         columns[name], columns[f"{name}_variance"] = (np.pad(values, wide, constant_values=np.nan) for values in curve)
     return columns
 

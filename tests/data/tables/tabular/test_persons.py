@@ -11,14 +11,14 @@ import scipy.io
 
 from ldl.data import TabularLDL
 from ldl.data.row_order import nearest, standardised
-from ldl.data.tables.tabular import KNOWN
+from ldl.data.tables.tabular import KNOWN_TABLES
 from ldl.errors import LDLError
 from ldl.protocols import kfold
 
 RNG = np.random.default_rng(0)
 X, D = RNG.normal(size=(40, 3)), RNG.dirichlet(np.ones(3), 40)
 G = np.repeat([f"p{number}" for number in range(8)], 5)
-COUNTS = dict(KNOWN.values())
+COUNTS = dict(KNOWN_TABLES.values())
 
 
 def made(path: Path | str, **options: Any) -> TabularLDL:

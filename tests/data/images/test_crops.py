@@ -202,3 +202,40 @@ def test_a_whole_picture_fits_and_its_border_goes_on() -> None:
 def test_points_that_place_no_face_are_refused(points: np.ndarray) -> None:
     with pytest.raises(LDLError, match="do not place a face"):
         placement(points, 50, 50, 32, None)
+
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+SQUARE = np.array([[10, 5], [30, 5], [30, 25], [10, 25]], float)
+
+
+def _one_line(caught: pytest.ExceptionInfo[LDLError]) -> None:
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "message"),
+    [
+        (SQUARE / 48, r"shares of its sides, not pixels\? multiply x by 40 and y by 48"),
+        (FACE_POINTS, r"landmarks .* shares of its sides, not pixels"),
+        (SQUARE + 100, "lies outside of it; points are x, y in pixels"),
+        (SQUARE - 60, "lies outside of it"),
+        (SQUARE[[1, 0, 3, 2]], "is mirrored or empty; its corners go clockwise"),
+        (SQUARE[:, ::-1], "is mirrored or empty; its corners go clockwise, x before y"),
+        (SQUARE[[2, 3, 0, 1]], "is upside down"),
+        (FACE_POINTS[:, ::-1] * 20 + 10, "are no face; x before y"),
+        (FACE_POINTS[[1, 0, 2, 4, 3]] * 20 + 10, "are no face; x before y"),
+    ],
+)
+def test_points_that_are_no_pixels_of_a_face_are_refused(anchor: np.ndarray, message: str) -> None:
+    with pytest.raises(LDLError, match=message) as caught:
+        crop(np.zeros((48, 40, 3), np.uint8), anchor, 24, None)
+    _one_line(caught)
+
+
+def test_faces_that_are_turned_or_reach_out_of_the_picture_are_cropped() -> None:
+    black = np.zeros((48, 40, 3), np.uint8)
+    turn = np.array([[-1, 0.01], [-0.01, -1]])
+    for anchor in (SQUARE - 12, SQUARE @ turn + (40, 30), FACE_POINTS * 20 @ turn + (35, 35), None):
+        assert crop(black, anchor, 24, None).shape == (24, 24, 3)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from ldl.annotations.equivalence import MOST, compare
 from ldl.backbones import Timm
 from ldl.collective import Collective
 from ldl.data import CIFAR10H, LIDC, FERPlus
-from ldl.head import FittedHead, wanted_of
+from ldl.head import FittedHead
 from ldl.heads import (
     AAKNN,
     DSNA,
@@ -51,7 +51,9 @@ from ldl.heads import (
     StructRF,
     Trained,
 )
+from ldl.jobs.store import Key, Result, Store
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.protocols import Fold, kfold
 from ldl.reports.files import markdown
 
@@ -177,53 +179,53 @@ def predict(head: FittedHead, votes: Votes, fold: Fold, weighting: str) -> np.nd
         weight = weight / weight.mean()
     head.build(votes.features.shape[1], votes.labels)
     group = None if votes.groups is None else torch.from_numpy(votes.groups[fold.train])
-    columns = {"value": None, "group": group, "weight": weight}
     targets = torch.tensor(target, dtype=torch.float32)
-    head.fit(votes.features[fold.train], targets, Collective(), **wanted_of(head, columns))
+    head.fit(Rows(votes.features[fold.train], targets, weight=weight, group=group), Collective())
     with torch.no_grad():
         return np.asarray(head.eval()(votes.features[fold.test]).double().numpy())
 
 
-def jobs(what: str, seeds: int, sets: list[str]) -> Iterator[tuple[dict[str, Any], Votes]]:
-    """Yield the jobs and their sets; ``sets`` are those of ``raters``."""
+def jobs(what: str, seeds: int, sets: list[str]) -> Iterator[tuple[Key, Votes]]:
+    """Yield the keys of the jobs and their sets; ``sets`` are those of ``raters``."""
     if what == "raters":
-        made = {name: lidc() if name == "LIDC" else cifar10h() for name in sets}
+        raters = {name: lidc() if name == "LIDC" else cifar10h() for name in sets}
         for seed in range(seeds):
-            for name, found in made.items():
+            for name, votes in raters.items():
                 for head in heads(0) if name == "LIDC" else ["MeanPredictor", "Softmax", "LDLF"]:
-                    yield {"set": name, "head": head, "weighting": "equal", "seed": seed}, found
+                    yield {"set": name, "head": head, "weighting": "equal", "seed": seed}, votes
         return
     for seed in range(seeds):
         makers = {"LIDC": lidc, "films": lambda: films(seed=seed), "FER+": lambda: ferplus(seed)}  # noqa: B023
         for name, make in makers.items():
-            found = make()
+            votes = make()
             for head in ("MaxEnt", "Softmax") if name == "FER+" else ("MaxEnt", "Softmax", "StructRF", "BoostedTrees"):
                 for weighting in WEIGHTINGS:
-                    yield {"set": name, "head": head, "weighting": weighting, "seed": seed}, found
+                    yield {"set": name, "head": head, "weighting": weighting, "seed": seed}, votes
 
 
-def measure(job: dict[str, Any], votes: Votes, known: dict[str, Any]) -> dict[str, Any]:
+def measure(key: Key, votes: Votes, shared_curves: dict[str, Any]) -> Result:
     """Return the results of a job over all folds together, and the NLL of each fold.
 
-    ``known`` keeps the curves of each set, which all its heads share.
+    ``shared_curves`` keeps the curves of each set, which all its heads share.
     """
     predicted = np.concatenate(
-        [predict(heads(job["seed"])[job["head"]], votes, f, job["weighting"]) for f in votes.folds]
+        [predict(heads(key["seed"])[key["head"]], votes, f, key["weighting"]) for f in votes.folds]
     )
     rows = np.concatenate([fold.test for fold in votes.folds])
     voted, ends = votes.counts[rows], np.cumsum([len(fold.test) for fold in votes.folds])[:-1]
     nll = vote_nll(predicted, voted)
-    found: dict[str, Any] = {"nll": float(nll.mean()), "folds": [float(part.mean()) for part in np.split(nll, ends)]}
-    found["accuracy"] = float(majority_accuracy(predicted, voted))
-    if job["weighting"] == "equal" and job["set"] != "films":
+    by_fold = [float(losses.mean()) for losses in np.split(nll, ends)]
+    result: Result = {"nll": float(nll.mean()), "folds": by_fold}
+    result["accuracy"] = float(majority_accuracy(predicted, voted))
+    if key["weighting"] == "equal" and key["set"] != "films":
         most = most_raters(voted)
-        if job["set"] not in known:
-            known[job["set"]] = curves(votes, most)
+        if key["set"] not in shared_curves:
+            shared_curves[key["set"]] = curves(votes, most)
         kept = np.flatnonzero(voted.sum(1) > most)
         unit = None if votes.groups is None else votes.groups[rows][kept]
-        for name, (powers, components) in known[job["set"]].items():
-            found[name] = in_numbers(compare(nll[kept], powers.select(kept, most), groups=unit), components)
-    return found
+        for name, (powers, components) in shared_curves[key["set"]].items():
+            result[name] = in_numbers(compare(nll[kept], powers.select(kept, most), groups=unit), components)
+    return result
 
 
 def in_numbers(found: RaterEquivalence, components: list[int]) -> dict[str, Any]:
@@ -402,30 +404,22 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=sets, default=sets, help="sets of raters (default: both)")
     parser.add_argument("--out", type=Path, default=Path("runs/annotations"), help="(default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="measure nothing; write the table from stored results")
-    given = parser.parse_args()
-    if given.what in ("runs", "curves"):
-        print(text := table_of_runs(given.folders) if given.what == "runs" else table_of_curves())
-        if given.page:
-            write_block(given.page, given.what, text)
+    options = parser.parse_args()
+    if options.what in ("runs", "curves"):
+        print(text := table_of_runs(options.folders) if options.what == "runs" else table_of_curves())
+        if options.page:
+            write_block(options.page, options.what, text)
         return
-    torch.set_num_threads(given.threads)
-    given.out.mkdir(parents=True, exist_ok=True)
-    store = given.out / f"{given.what}.jsonl"
-    rows = [json.loads(line) for line in store.read_text(encoding="utf-8").splitlines()] if store.exists() else []
-    known: dict[str, Any] = {}
-    keys = ("set", "head", "weighting", "seed")
-    if not given.report:
-        for job, votes in jobs(given.what, given.seeds, given.sets):
-            if any(all(row[key] == job[key] for key in keys) for row in rows):
-                continue
-            rows.append({**job, **measure(job, votes, known)})
-            with store.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
-            print(rows[-1], flush=True)
-    text = {"raters": table_of_raters, "weighting": table_of_weighting}[given.what](rows)
+    torch.set_num_threads(options.threads)
+    store = Store(options.out / options.what)
+    shared_curves: dict[str, Any] = {}
+    if not options.report:
+        for key, votes in jobs(options.what, options.seeds, options.sets):
+            print(store.get(key, partial(measure, key, votes, shared_curves)), flush=True)
+    text = {"raters": table_of_raters, "weighting": table_of_weighting}[options.what](store.rows)
     print(text)
-    if given.page:
-        write_block(given.page, given.what, text)
+    if options.page:
+        write_block(options.page, options.what, text)
 
 
 if __name__ == "__main__":

@@ -41,10 +41,11 @@ from ldl.data.tables.scaling import Scaling
 from ldl.faces import FGNET, FGNETAAM, UTKFace
 from ldl.head import FittedHead
 from ldl.heads import MaxEnt, Scaled, StructRF
-from ldl.jobs.jobs import Row, Store
+from ldl.jobs.store import FOLDER, Result, Store
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal, CrossConformal, predicted_set
 from ldl.methods.conformal.scores import line_intervals
+from ldl.methods.rows import Rows
 from ldl.protocols import kfold
 from ldl.reports.files import markdown
 from ldl.spec import to_spec
@@ -69,7 +70,7 @@ WAYS = {
 
 
 @dataclass(frozen=True)
-class Rows:
+class DataSet:
     """Rows of a set.
 
     Attributes:
@@ -89,40 +90,40 @@ class Rows:
     scaling: Scaling = "none"
 
 
-def _faces(data: LDLDataModule) -> Rows:
+def _faces(data: LDLDataModule) -> DataSet:
     data.setup()
     backbone = Timm(name="mobilenetv2_100", pretrained="auto", freeze=True, mirror=True)
     backbone.build(data.input_shape)
     cache_features(backbone, data, torch.device("cpu"))
     assert data.backbone_features is not None and data.values is not None
-    return Rows(data.backbone_features, data.columns["target"], data.values, data.labels, data.groups)
+    return DataSet(data.backbone_features, data.columns["target"], data.values, data.labels, data.groups)
 
 
-def _inputs(data: LDLDataModule) -> Rows:
+def _inputs(data: LDLDataModule) -> DataSet:
     data.setup()
     assert data.values is not None
-    return Rows(inputs_of(data).flatten(1), data.columns["target"], data.values, data.labels, data.groups)
+    return DataSet(inputs_of(data).flatten(1), data.columns["target"], data.values, data.labels, data.groups)
 
 
-def _table(name: str, values: bool) -> Rows:
+def _table(name: str, values: bool) -> DataSet:
     """Read a public table. With ``values`` the mean of its five ratings is the true value."""
     data = TabularLDL(path=f"ldl/{name}.mat", label_values=range(1, 6) if values else None, scaling="none")
     data.setup()
     target = data.columns["target"]
     truth = data.labels.decode(target.double()) if values else target.double()
-    return Rows(inputs_of(data), target, truth.numpy(), data.labels, data.groups, "standard")
+    return DataSet(inputs_of(data), target, truth.numpy(), data.labels, data.groups, "standard")
 
 
-def _diabetes() -> Rows:
+def _diabetes() -> DataSet:
     table = load_diabetes()
     labels = LabelSpace.ordinal([float(value) for value in range(20, 351, 10)])
     target = labels.encode(torch.tensor(table.target, dtype=torch.float32), 20.0)
     # Columns have unit length: entries of 442 rows are about 1/20.
     features = torch.tensor(table.data * len(target) ** 0.5, dtype=torch.float32)
-    return Rows(features, target, table.target, labels)
+    return DataSet(features, target, table.target, labels)
 
 
-VALUED: dict[str, Callable[[], Rows]] = {
+VALUED: dict[str, Callable[[], DataSet]] = {
     "UTKFace": lambda: _faces(UTKFace(crop_size=80)),
     "FG-NET, images": lambda: _faces(FGNET()),
     "FG-NET, appearance": lambda: _inputs(FGNETAAM()),
@@ -145,7 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore", message="level .* needs")
-    store = Store(options.out / "cells")
+    store = Store(options.out / FOLDER)
     for name in options.sets:
         rows = (VALUED | NOMINAL)[name]()
         jobs = [(head, split) for head in HEADS for split in range(options.splits)]
@@ -169,7 +170,7 @@ def digest(head: str) -> int:
     return zlib.crc32(f"{json.dumps(to_spec(HEADS[head]()), sort_keys=True)} {FOLDS} {LEVELS}".encode())
 
 
-def evaluate(rows: Rows, head: str, split: int) -> Row:
+def evaluate(rows: DataSet, head: str, split: int) -> Result:
     """Return coverage and width of every way at every level."""
     rng = np.random.default_rng(split)
     unit = np.arange(len(rows.target)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
@@ -195,7 +196,7 @@ def evaluate(rows: Rows, head: str, split: int) -> Row:
 
 
 def grouped_ways(
-    rows: Rows, head: str, groups: np.ndarray, parts: tuple[np.ndarray, ...], model: Any, rng: np.random.Generator
+    rows: DataSet, head: str, groups: np.ndarray, parts: tuple[np.ndarray, ...], model: Any, rng: np.random.Generator
 ) -> dict[str, tuple[Conformal | CrossConformal, np.ndarray]]:
     """Return the calibration and the predictions of the test rows that it takes, for the ways for groups."""
     train, held, test = parts
@@ -219,12 +220,12 @@ def grouped_ways(
     }
 
 
-def predictor(rows: Rows, name: str, train: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def predictor(rows: DataSet, name: str, train: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Fit a head on some rows, and return it as a function of rows."""
     head = Scaled(HEADS[name](), rows.scaling)
     head.build(rows.features.shape[1], rows.labels)
     torch.manual_seed(0)
-    head.fit(rows.features[torch.from_numpy(train)], rows.target[torch.from_numpy(train)], Collective())
+    head.fit(Rows(rows.features, rows.target)[torch.from_numpy(train)], Collective())
 
     def predict(chosen: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -262,7 +263,7 @@ def measure(found: np.ndarray, truth: np.ndarray, groups: np.ndarray | None) -> 
     return results
 
 
-def means(stored: list[Row], name: str, head: str, splits: int) -> Callable[[str, str], tuple[float, float]] | None:
+def means(stored: list[Result], name: str, head: str, splits: int) -> Callable[[str, str], tuple[float, float]] | None:
     """Return mean and standard deviation over the splits as a function of way and metric; None if any is missing."""
     key = {"set": name, "head": head, "spec": digest(head)}
     rows = [row["found"] for row in stored if key.items() <= row.items() and row["split"] < splits]
@@ -274,7 +275,7 @@ def means(stored: list[Row], name: str, head: str, splits: int) -> Callable[[str
     return over if len(rows) == splits else None
 
 
-def tabulate(stored: list[Row], sets: list[str], splits: int) -> tuple[list[str], list[list[str]]]:
+def tabulate(stored: list[Result], sets: list[str], splits: int) -> tuple[list[str], list[list[str]]]:
     """Return a row per set and head: coverage in percent and mean width at every level, predicted and calibrated."""
     header = ["set", "head"]
     for level in LEVELS:
@@ -288,7 +289,7 @@ def tabulate(stored: list[Row], sets: list[str], splits: int) -> tuple[list[str]
     return header, lines
 
 
-def compare_ways(stored: list[Row], splits: int) -> tuple[list[str], list[list[str]]]:
+def compare_ways(stored: list[Result], splits: int) -> tuple[list[str], list[list[str]]]:
     """Return a row per way at 90% for sets with groups: coverage of rows and of groups, and mean width."""
     header = ["set", "head", "calibrated by", "rows held", "groups held", "width"]
     lines = []
@@ -299,7 +300,7 @@ def compare_ways(stored: list[Row], splits: int) -> tuple[list[str], list[list[s
     return header, lines
 
 
-def found_in(stored: list[Row], sets: list[str], splits: int) -> list[tuple[str, str, Any]]:
+def found_in(stored: list[Result], sets: list[str], splits: int) -> list[tuple[str, str, Any]]:
     """Return sets and heads that have all splits, with the function of :func:`means`."""
     every = [(name, head, means(stored, name, head, splits)) for name in sets for head in HEADS]
     return [(name, head, over) for name, head, over in every if over is not None]

@@ -71,19 +71,19 @@ def main() -> None:
         differ: list[str] = []
         for paper in papers:
             file = results_of(options.docs, paper)
-            known = read_results(file)
+            stored = read_results(file)
             for item in [] if options.report else paper.items:
                 if item.measure is None or (options.only and item.name not in options.only):
                     continue
-                found = measured_in(out, paper, item, options.quick)
+                measured = measured_in(out, paper, item, options.quick)
                 if options.check:
-                    differ += compare(f"{paper.name}, {item.name}", found, known.get(item.name))
+                    differ += compare(f"{paper.name}, {item.name}", measured, stored.get(item.name))
                 elif writes:
-                    known[item.name] = found
-                    write_results(file, {each.name: known[each.name] for each in paper.items if each.name in known})
+                    stored[item.name] = measured
+                    write_results(file, {each.name: stored[each.name] for each in paper.items if each.name in stored})
             if writes:
-                write_block(options.docs / f"{paper.name}.md", "items", overview(paper, known))
-                write_block(options.docs / f"{paper.name}_items.md", "figures", details(paper, known))
+                write_block(options.docs / f"{paper.name}.md", "items", overview(paper, stored))
+                write_block(options.docs / f"{paper.name}_items.md", "figures", details(paper, stored))
     if differ:
         print("\n".join(differ))
         raise LDLError(f"{len(differ)} claims differ from the page, see above; measure without --check to rewrite it")
@@ -101,25 +101,25 @@ def measured_in(out: Path, paper: Paper, item: Item, quick: bool) -> Measured:
     """Measure an item in its own folder and print how long that took."""
     start = time.perf_counter()
     folder = out / paper.name / item.name.lower().replace(" ", "_").replace(",", "")
-    found = measure(item, Work(folder, quick))
-    came = "" if quick else f"  {verdict(item, found)}"
+    measured = measure(item, Work(folder, quick))
+    came = "" if quick else f"  {verdict(item, measured)}"
     print(f"{paper.name}, {item.name}: {time.perf_counter() - start:.0f} s{came}", flush=True)
-    return found
+    return measured
 
 
-def compare(where: str, found: Measured, known: Measured | None) -> list[str]:
+def compare(title: str, measured: Measured, stored: Measured | None) -> list[str]:
     """Return a line for each claim of an item that differs from the page; print a line if none does."""
-    ours = {claim.name: claim for claim in found.claims}
-    theirs = {claim.name: claim for claim in known.claims} if known else {}
-    lines = [f"{where}: {name} is not on the page" for name in ours if name not in theirs]
-    lines += [f"{where}: {name} is only on the page" for name in theirs if name not in ours]
+    ours = {claim.name: claim for claim in measured.claims}
+    theirs = {claim.name: claim for claim in stored.claims} if stored else {}
+    lines = [f"{title}: {name} is not on the page" for name in ours if name not in theirs]
+    lines += [f"{title}: {name} is only on the page" for name in theirs if name not in ours]
     lines += [
-        f"{where}: {name}: {ours[name].measured}, on the page {theirs[name].measured}"
+        f"{title}: {name}: {ours[name].measured}, on the page {theirs[name].measured}"
         for name in ours
         if name in theirs and not shows_the_same(ours[name], theirs[name])
     ]
     if not lines:
-        print(f"{where}: {len(ours)} claims equal to the last digit", flush=True)
+        print(f"{title}: {len(ours)} claims equal to the last digit", flush=True)
     return lines
 
 

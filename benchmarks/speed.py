@@ -39,6 +39,7 @@ from benchmarks.common.script import Seconds, launch, make_parser, seconds, show
 from ldl.collective import Collective
 from ldl.errors import LDLError, did_you_mean
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 
 ROOT = Path(__file__).resolve().parents[1]
 Works = dict[str, Callable[[], object]]
@@ -70,7 +71,7 @@ def fitted(head: Any, features: Tensor, target: Tensor, values: Tensor | None = 
         head.threads = 2
     labels = LabelSpace.ordinal(range(target.shape[1])) if values is not None else numbered(target.shape[1])
     head.build(features.shape[-1], labels)
-    head.fit(features, target, Collective(), *([] if values is None else [values]))
+    head.fit(Rows(features, target, values), Collective())
     return head
 
 
@@ -239,7 +240,7 @@ def milboost() -> Works:
     def boost() -> object:
         head = MILBoost(rounds=64, real=True, threads=1, seed=0)
         head.build(500, LabelSpace.nominal(["negative", "positive"]))
-        return head.fit(torch.from_numpy(rows), torch.eye(2)[torch.from_numpy(label)], Collective())
+        return head.fit(Rows(torch.from_numpy(rows), torch.eye(2)[torch.from_numpy(label)]), Collective())
 
     return {OURS: boost, "AdaBoost": lambda: baseline.fit(rows[:, 0], label)}
 

@@ -17,6 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
+from ldl.moved import old_names
 from ldl.progress import stop
 from ldl.validation.finite import DeferredChecks, raise_together
 
@@ -31,7 +32,7 @@ def without_half(column: Tensor) -> Tensor:
     return column.float() if column.dtype in (torch.bfloat16, torch.float16) else column
 
 
-def keep_truth(plugin: Precision) -> None:
+def convert_inputs_only(plugin: Precision) -> None:
     """Make a precision plugin convert only inputs to 16 bits; targets and values keep their dtype."""
     if not isinstance(plugin, HalfPrecision):
         return
@@ -210,3 +211,6 @@ def _draw_share(alpha: float) -> float:
 def run_seed(seed: int | None = None) -> int:
     """Return ``seed``, or Lightning's seed of the run from the environment, or 0."""
     return int(os.environ.get("PL_GLOBAL_SEED", 0)) if seed is None else seed
+
+
+__getattr__ = old_names("ldl.batch")

@@ -29,6 +29,8 @@ M = TypeVar("M", bound=nn.Module)
 
 CHECKPOINT_KEY = "ldl"
 """Entry of a checkpoint, beside Lightning's: the description of its model."""
+LAST = "last"
+"""The ``--ckpt_path`` that stands for ``checkpoints/last.ckpt`` of ``--run_dir``, if that exists."""
 
 MENDED = "files written before are complete; free disk space, and resume with --ckpt_path RUN/checkpoints/last.ckpt"
 """Advice if a file of a run cannot be written."""
@@ -85,6 +87,11 @@ def describe(task: Any) -> dict[str, Any]:
         "temperature": task.temperature,
         "model_votes": task.model_votes,
     }
+
+
+def last_of(run_dir: str | Path) -> Path:
+    """Return the path of the checkpoint of the last epoch, or of the batch at which a signal stopped the run."""
+    return Path(run_dir) / "checkpoints" / "last.ckpt"
 
 
 def _own(content: Any) -> Any:
@@ -265,9 +272,13 @@ def _folder(path: str | Path) -> str:
     return str(path).rpartition("/")[0] if "://" in str(path) else str(Path(path).parent.resolve())
 
 
-def write_whole(trainer: pl.Trainer) -> pl.Trainer:
+def save_atomically(trainer: pl.Trainer) -> pl.Trainer:
     """Give a trainer :class:`AtomicCheckpointIO`, unless it has a plugin of its own or saves in another way."""
     strategy = trainer.strategy
     if isinstance(strategy, SingleDeviceStrategy | DDPStrategy) and type(strategy.checkpoint_io) is TorchCheckpointIO:
         strategy.checkpoint_io = AtomicCheckpointIO()
     return trainer
+
+
+write_whole = save_atomically
+"""The name of version 0.2.0."""

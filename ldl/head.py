@@ -12,13 +12,14 @@ A head is a subclass of :class:`Head`. Its class name is its name on the command
    ``(..., J, F)``, to ``(..., C)``.
 4. ``loss(features, target)`` returns a dict. ldl minimises ``loss`` and logs the other entries, except the
    ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
-   target. With ``uses_weight`` it is the weighted mean over rows (``ldl.metrics.functional.mean_of``).
+   target. ``loss`` also takes ``value`` and ``weight`` if the class sets ``uses_value`` and ``uses_weight``; with
+   weights it is the weighted mean over rows (``ldl.metrics.functional.mean_of``).
 5. ``check_state()`` raises LDLError for loaded state that the head cannot have learned (``ldl.validation.tensors``).
 
 The state of a head is in its parameters and buffers, so ``state_dict`` is the whole head. There are three kinds:
 :class:`Head` learns by gradient, :class:`AlternatingHead` alternates gradient and closed-form steps, and
-:class:`FittedHead` is fitted once on extracted features, or, as an :class:`ImageHead`, on whole images. Use
-``ldl.testing.check_head`` to check a head against this contract.
+:class:`FittedHead` is fitted once on :class:`ldl.methods.rows.Rows` of extracted features, or, as an
+:class:`ImageHead`, on whole images. Use ``ldl.testing.check_head`` to check a head against this contract.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import copy
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -39,7 +40,9 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
+from ldl.methods.rows import Rows, adapt_fit, check_weight
 from ldl.metrics.functional import kl, mean_of
+from ldl.moved import old_names
 from ldl.options import check_options
 from ldl.validation.tensors import check_parameters
 
@@ -48,13 +51,11 @@ class Head(nn.Module, ABC):
     """Base of all heads.
 
     Attributes:
-        uses_value: Whether ``loss`` or ``fit`` takes the keyword ``value``: the label itself, (...,) or (..., 2), or
-            None if the data have none.
-        uses_group: Whether ``fit`` takes the keyword ``group``, (N,) integers from 0, such as the person of a row. It
-            is None if groups are unknown or the fold does not separate them. Heads that hold out rows keep the rows of
-            a group together.
-        uses_weight: Whether ``loss`` or ``fit`` takes the keyword ``weight``, (B,) positive weights of the rows, or
-            None if all are equal. A row of weight 2 counts as two rows. Data with weights are an error for other heads.
+        uses_value: Whether ``loss`` takes the keyword ``value``: the label itself, (...,) or (..., 2), or None if the
+            data have none.
+        uses_weight: Whether ``loss`` takes the keyword ``weight``, (B,) positive weights of the rows, or ``fit`` uses
+            the weights of its rows. A row of weight 2 counts as two rows. Data with weights are an error for other
+            heads.
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F). Missing instances are NaN
             throughout. Single rows become bags of one instance.
         takes_missing: Whether features may be NaN to mark a missing value.
@@ -68,7 +69,6 @@ class Head(nn.Module, ABC):
     """
 
     uses_value: ClassVar[bool] = False
-    uses_group: ClassVar[bool] = False
     uses_weight: ClassVar[bool] = False
     takes_bags: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
@@ -89,10 +89,13 @@ class Head(nn.Module, ABC):
 
     def extra_repr(self) -> str:
         """Return the options that differ from their defaults, for ``repr``; nested heads show their own."""
-        defaults = {name: known.default for name, known in inspect.signature(type(self)).parameters.items()}
-        given = ((name, getattr(self, name, default), default) for name, default in defaults.items())
-        shown = ((name, value) for name, value, default in given if value is not default and value != default)
-        return ", ".join(f"{name}={value!r}" for name, value in shown if not isinstance(value, nn.Module))
+        shown = []
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            default = parameter.default
+            value = getattr(self, name, default)
+            if value is not default and value != default and not isinstance(value, nn.Module):
+                shown.append(f"{name}={value!r}")
+        return ", ".join(shown)
 
     @abstractmethod
     def build(self, in_features: int, labels: LabelSpace) -> None:
@@ -215,9 +218,14 @@ class FittedHead(Head):
     resizes: ClassVar[bool] = True
     shows_progress: bool = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = adapt_fit(cls)  # type: ignore[method-assign]
+
     @abstractmethod
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Fit on all rows, (N, F) and (N, C).
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Fit on all rows.
 
         Every rank calls it with the same rows in the same order. Ranks may share the work through ``collective``, and
         must end with equal buffers.
@@ -269,9 +277,9 @@ class ImageHead(FittedHead):
     def forward(self, images: Tensor) -> Tensor:
         """Map images (B, 3, H, W) uint8 to distributions (B, H, W, C)."""
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, **wanted: Tensor) -> None:
-        """Fit on images of one size, (N, 3, H, W) and (N, H, W, C), and the columns in ``wants``."""
-        self.fit_images([{"input": features, "target": target, **wanted}], collective)
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Fit on images of one size: features (N, 3, H, W) uint8 and targets (N, H, W, C)."""
+        self.fit_images([{"input": rows.features, "target": rows.target}], collective)
 
 
 def check_memory(head: Head, in_features: int, labels: LabelSpace) -> None:
@@ -282,7 +290,7 @@ def check_memory(head: Head, in_features: int, labels: LabelSpace) -> None:
             trial.build(in_features, labels)
     except Exception:
         return  # ``build`` raises its own error
-    size, there = sum(part.nbytes for part in [*trial.parameters(), *trial.buffers()]), machine_memory()
+    size, there = sum(tensor.nbytes for tensor in [*trial.parameters(), *trial.buffers()]), machine_memory()
     if size > there:
         raise LDLError(
             f"{type(head).__name__} with these options has {size / 1e9:,.0f} GB of weights, and the machine has "
@@ -302,22 +310,20 @@ def _check_loaded(head: Head, keys: Any) -> None:
 
 def memory_rows(memory: Any, rows: slice) -> Any:
     """Return some rows of the entry ``memory`` of a loss."""
-    return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
+    return {name: tensor[rows] for name, tensor in memory.items()} if isinstance(memory, dict) else memory[rows]
 
 
-def wanted_of(head: Head, columns: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
-    """Return those of the ``value``, ``group`` and ``weight`` of rows that a head takes in ``fit`` or ``loss``.
+def compute_loss(head: Head, rows: Rows) -> dict[str, Tensor]:
+    """Return ``loss`` of a head on rows, or maps (B, ..., F), with the columns that it takes.
 
     Raises:
-        LDLError: There are weights, and the head does not take any.
+        LDLError: There are weights, and the head does not use any.
     """
-    if columns.get("weight") is not None and not head.uses_weight:
-        raise LDLError(
-            f"{type(head).__name__} takes no row weights, and the rows have different ones; set data.weighting equal, "
-            "leave out sample_weight, or take another head"
-        )
-    wants = {"value": head.uses_value, "group": head.uses_group, "weight": head.uses_weight}
-    # A subclass may override ``fit`` without weights.
-    return {
-        name: column for name, column in columns.items() if wants.get(name) and (column is not None or name != "weight")
-    }
+    check_weight(head, rows.weight)
+    columns = {"value": rows.value} if head.uses_value else {}
+    if rows.weight is not None:
+        columns["weight"] = rows.weight
+    return head.loss(rows.features, rows.target, **columns)
+
+
+__getattr__ = old_names("ldl.head")

@@ -24,7 +24,7 @@ MODULES = {
     "ldl.cli.help": "ldl.command.help",
     "ldl.cli.options": "ldl.command.options",
     "ldl.cli.scaffold": "ldl.command.scaffold",
-    "ldl.cli.training": "ldl.command.training",
+    "ldl.cli.training": "ldl.run.main",
     "ldl.data.bags": "ldl.bags.bags",
     "ldl.data.edges.bsds500": "ldl.edges.bsds500",
     "ldl.data.edges.crops": "ldl.edges.crops",
@@ -61,9 +61,7 @@ MODULES = {
     "ldl.engine.values": "ldl.command.values",
     "ldl.experiments.candidates": "ldl.search.candidates",
     "ldl.experiments.compare": "ldl.search.compare",
-    "ldl.experiments.crossval": "ldl.jobs.crossval",
     "ldl.experiments.identity": "ldl.jobs.identity",
-    "ldl.experiments.jobs": "ldl.jobs.jobs",
     "ldl.experiments.runs": "ldl.search.runs",
     "ldl.experiments.search": "ldl.search.space",
     "ldl.experiments.selection": "ldl.search.selection",
@@ -92,9 +90,12 @@ NAMES = {
     "ldl.backbone.Timm": "ldl.backbones.timm.Timm",
     "ldl.backbones.EachInstance": "ldl.bags.each_instance.EachInstance",
     "ldl.backbones.PixelFeatures": "ldl.edges.pixel_features.PixelFeatures",
+    "ldl.batch.keep_truth": "ldl.batch.convert_inputs_only",
+    "ldl.callbacks.drivers": "ldl.callbacks.build.head_callbacks",
     "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
     "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
     "ldl.cli.main": "ldl.command.console.main",
+    "ldl.command.parser.LDLCLI": "ldl.command.config.Config",
     "ldl.data.BSDS500": "ldl.edges.bsds500.BSDS500",
     "ldl.data.Bags": "ldl.bags.bags.Bags",
     "ldl.data.FGNET": "ldl.faces.ages.FGNET",
@@ -127,7 +128,29 @@ NAMES = {
     "ldl.data.trials.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
     "ldl.each_instance.EachInstance": "ldl.bags.each_instance.EachInstance",
     "ldl.edges.backbone.PixelFeatures": "ldl.edges.pixel_features.PixelFeatures",
+    "ldl.experiments.crossval.CollectRows": "ldl.jobs.folds.CollectRows",
+    "ldl.experiments.crossval.FoldResult": "ldl.jobs.folds.FoldResult",
+    "ldl.experiments.crossval.Folds": "ldl.jobs.folds.Folds",
+    "ldl.experiments.crossval.SameFolds": "ldl.jobs.folds.SameFolds",
+    "ldl.experiments.crossval.all_folds": "ldl.jobs.folds.all_folds",
+    "ldl.experiments.crossval.configured_folds": "ldl.jobs.crossval.configured_folds",
+    "ldl.experiments.crossval.crossvalidate": "ldl.jobs.crossval.crossvalidate",
+    "ldl.experiments.crossval.fold_folder": "ldl.jobs.folds.fold_folder",
+    "ldl.experiments.crossval.of_fold": "ldl.jobs.crossval.of_fold",
+    "ldl.experiments.crossval.run_crossval": "ldl.jobs.crossval.run_crossval",
+    "ldl.experiments.jobs.PerProcess": "ldl.jobs.workers.PerProcess",
+    "ldl.experiments.jobs.Store": "ldl.jobs.store.Store",
+    "ldl.experiments.jobs.Workers": "ldl.jobs.workers.Workers",
+    "ldl.experiments.jobs.describe": "ldl.jobs.store.describe",
+    "ldl.experiments.jobs.devices_of": "ldl.jobs.executors.devices_of",
+    "ldl.experiments.jobs.end_with_parent": "ldl.jobs.executors.end_with_parent",
+    "ldl.experiments.jobs.name_of": "ldl.jobs.store.name_of",
+    "ldl.experiments.jobs.one_line": "ldl.jobs.workers.one_line",
+    "ldl.experiments.jobs.open_executor": "ldl.jobs.executors.open_executor",
+    "ldl.experiments.jobs.processors": "ldl.jobs.executors.processors",
+    "ldl.experiments.jobs.threads_of": "ldl.jobs.executors.threads_of",
     "ldl.haar.Haar": "ldl.backbones.haar.Haar",
+    "ldl.head.wanted_of": "ldl.methods.rows.wanted_of",
     "ldl.heads.Bagged": "ldl.bags.bagged.Bagged",
     "ldl.heads.MILBoost": "ldl.bags.milboost.MILBoost",
     "ldl.heads.MPLBoost": "ldl.bags.milboost.MPLBoost",
@@ -138,16 +161,30 @@ NAMES = {
     "ldl.heads.mplboost.MPLBoost": "ldl.bags.milboost.MPLBoost",
     "ldl.heads.scaled.Scaled": "ldl.heads.wrappers.Scaled",
     "ldl.hog.HOG": "ldl.backbones.hog.HOG",
+    "ldl.metrics.ordinal.Rows": "ldl.metrics.ordinal.OrdinalPredictions",
     "ldl.inference.table_file.TableFile": "ldl.inference.data.TableFile",
     "ldl.inference.whole_pictures.WholePictures": "ldl.inference.data.WholePictures",
+    "ldl.run.run.make_task": "ldl.run.parts.make_task",
+    "ldl.run.run.make_trainer": "ldl.run.parts.make_trainer",
+    "ldl.run.run.seed_of": "ldl.command.config.seed_of",
 }
 """Current paths of classes and functions, by their paths in older checkpoints and configurations."""
 
 OPTIONS = {"model.crisp": "data.crisp"}
 """Current names of options, by their names in older command lines and configurations."""
 
-PACKAGES = ("cli", "data.edges", "data.faces", "demo", "engine", "experiments", "methods.boosting")
-"""Packages of ldl that went."""
+PACKAGES = (
+    "cli",
+    "data.edges",
+    "data.faces",
+    "demo",
+    "engine",
+    "experiments",
+    "experiments.crossval",
+    "experiments.jobs",
+    "methods.boosting",
+)
+"""Packages and modules of ldl that went, or whose names moved to several modules."""
 
 
 def current_path(path: str) -> str:

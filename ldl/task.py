@@ -13,16 +13,17 @@ from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.frozen import serve_frozen
-from ldl.batch import global_rows, keep_truth, learned_pixels, loss_scale, normalised_alone
+from ldl.batch import convert_inputs_only, global_rows, learned_pixels, loss_scale, normalised_alone
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, CheckFinite, Compile, Compiled, Resume, Units, drivers, log_epoch
+from ldl.callbacks import Calibrate, CheckFinite, Compile, Compiled, Resume, Units, head_callbacks, log_epoch
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, load_model, read_checkpoint
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.head import FittedHead, Head, ImageHead, check_memory, memory_rows, wanted_of
+from ldl.head import FittedHead, Head, ImageHead, check_memory, compute_loss, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.methods.conformal import Conformal, interval_columns
+from ldl.methods.rows import Rows
 from ldl.methods.temperature import temper
 from ldl.methods.torch_utils import library_defaults
 from ldl.metrics.ordinal import train_counts
@@ -153,7 +154,7 @@ class Task(Optimised):
 
     def setup(self, stage: str) -> None:
         """Build the task for the trainer's data module, unless ``build`` was called before."""
-        keep_truth(self.trainer.precision_plugin)
+        convert_inputs_only(self.trainer.precision_plugin)
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.follow_start(data)
@@ -169,7 +170,7 @@ class Task(Optimised):
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """Return the callbacks that drive the head, and the callbacks of every run."""
-        return [*drivers(self.head, self.compiled, self._trainer), Resume(), CheckFinite(), Calibrate()]
+        return [*head_callbacks(self.head, self.compiled, self._trainer), Resume(), CheckFinite(), Calibrate()]
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Return features (B, ..., F) of a batch, which has them already if a frozen backbone has computed them."""
@@ -199,10 +200,9 @@ class Task(Optimised):
             if isinstance(data := getattr(self._trainer, "datamodule", None), LDLDataModule):
                 target = data.learned_target(self.head, features, target)
             features, target = learned_pixels(features, target, batch)
-            extra = wanted_of(self.head, {"value": batch.get("value"), "weight": weight})
             if not self.kept_contract:
                 check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
-            losses = self.head.loss(features, target, **extra)
+            losses = compute_loss(self.head, Rows(features, target, batch.get("value"), weight))
             if not self.kept_contract:
                 check_losses(self.head, losses)
                 self.kept_contract = True

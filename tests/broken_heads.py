@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ldl.collective import Collective
 from ldl.head import FittedHead, Head
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 
 
 class _Plain(Head):
@@ -108,23 +109,23 @@ class _RaisesInFit(FittedHead):
         super().build(in_features, labels)
         self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        torch.linalg.cholesky(-features.T @ features)
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        torch.linalg.cholesky(-rows.features.T @ rows.features)
 
     def forward(self, features: Tensor) -> Tensor:
         return self.mean.expand(*features.shape[:-1], -1)
 
 
 class _FitsNaN(_RaisesInFit):
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+    def fit(self, rows: Rows, collective: Collective) -> None:
         self.mean /= self.mean - self.mean
 
 
 class _KeepsAnObject(_RaisesInFit):
     """As one would write it after scikit-learn: the model is an attribute."""
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        self.model_ = torch.linalg.lstsq(features, target).solution
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        self.model_ = torch.linalg.lstsq(rows.features, rows.target).solution
 
     def forward(self, features: Tensor) -> Tensor:
         return (features @ self.model_).softmax(-1)
@@ -137,8 +138,8 @@ class _FillsAList(_RaisesInFit):
         super().build(in_features, labels)
         self._table: list[Tensor] = [torch.zeros(len(labels))]
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        self._table[0] = target.mean(0)
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        self._table[0] = rows.target.mean(0)
 
     def forward(self, features: Tensor) -> Tensor:
         return self._table[0].softmax(-1).expand(*features.shape[:-1], -1)
@@ -147,8 +148,8 @@ class _FillsAList(_RaisesInFit):
 class _MakesALayer(_RaisesInFit):
     """Its state_dict has what build does not make."""
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        self.layer = nn.Linear(features.shape[1], target.shape[1]).requires_grad_(False)
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        self.layer = nn.Linear(rows.features.shape[1], rows.target.shape[1]).requires_grad_(False)
 
     def forward(self, features: Tensor) -> Tensor:
         return self.layer(features).softmax(-1)

@@ -31,4 +31,4 @@ def run_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     def open_executor(jobs: int, scheduler: str | None) -> Iterator[Executor]:
         yield InlineExecutor()
 
-    monkeypatch.setattr("ldl.jobs.jobs.open_executor", open_executor)
+    monkeypatch.setattr("ldl.jobs.workers.open_executor", open_executor)

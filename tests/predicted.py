@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ldl.bags import Bags
-from ldl.command.parser import LDLCLI
+from ldl.command.config import Config
 from ldl.data import LDLDataModule
 from ldl.data.images.module import Images
 from ldl.data.tables.module import ScaledRows
@@ -26,13 +26,15 @@ MOST = 10
 def kept_data(monkeypatch: pytest.MonkeyPatch) -> list[LDLDataModule]:
     """Is filled with the data of the next run."""
     kept: list[LDLDataModule] = []
-    make = LDLCLI.make_data
+    instantiate = Config.instantiate
 
-    def keep(cli: LDLCLI, config: Any) -> LDLDataModule:
-        kept.append(make(cli, config))
-        return kept[-1]
+    def keep(config: Config, name: str) -> Any:
+        built = instantiate(config, name)
+        if name == "data":
+            kept.append(built)
+        return built
 
-    monkeypatch.setattr(LDLCLI, "make_data", keep)
+    monkeypatch.setattr(Config, "instantiate", keep)
     return kept
 
 

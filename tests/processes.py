@@ -25,6 +25,7 @@ from ldl.data.synthetic import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 
 TOLERANCE = 1e-5
 
@@ -112,10 +113,10 @@ class RampPredictor(FittedHead):
         self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
         self.register_buffer("brightness", torch.zeros(in_features))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        ramp = torch.arange(1.0, len(target) + 1, dtype=torch.float64)
-        self.mean.copy_(ramp @ target.double() / ramp.sum())
-        self.brightness.copy_(ramp @ features.double() / ramp.sum())
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        ramp = torch.arange(1.0, len(rows) + 1, dtype=torch.float64)
+        self.mean.copy_(ramp @ rows.target.double() / ramp.sum())
+        self.brightness.copy_(ramp @ rows.features.double() / ramp.sum())
 
     def forward(self, features: Tensor) -> Tensor:
         return self.mean.expand(*features.shape[:-1], -1)

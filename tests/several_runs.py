@@ -10,7 +10,8 @@ from pathlib import Path
 from blank import save_blank
 from matplotlib.figure import Figure
 
-from ldl.command import main, training
+from ldl.command import main
+from ldl.run import main as training
 
 if __name__ == "__main__":
     Figure.savefig = save_blank

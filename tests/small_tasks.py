@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling
-from ldl.head import FittedHead, Head, wanted_of
+from ldl.head import FittedHead, Head
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 EMOTIONS = LabelSpace.nominal(["happy", "sad", "angry"])
@@ -61,7 +62,6 @@ def learn(head: Head, features: Tensor, labels: LabelSpace) -> None:
         target = torch.eye(2)[(target[:, 1] > 0.5).long()]
     if isinstance(head, FittedHead):
         value = labels.decode(target) if labels.has_values else None
-        wanted = wanted_of(head, {"value": value, "group": None})
-        head.fit(features, target, Collective(), **wanted)
+        head.fit(Rows(features, target, value), Collective())
     if "leaves" in dict(head.named_buffers()):
         head.leaves.copy_(torch.softmax(3 * torch.randn_like(head.leaves), -1))

@@ -10,6 +10,7 @@ from torch import Tensor
 from ldl.bags import MILBoost
 from ldl.collective import Collective
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 
 LABELS = LabelSpace.nominal(["negative", "positive"])
 
@@ -25,7 +26,7 @@ def some_bags(seed: int, bags: int = 60, longest: int = 5, width: int = 4) -> tu
 
 def fitted(head: MILBoost, features: Tensor, target: Tensor) -> Any:
     head.build(features.shape[-1], LABELS)
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     return head
 
 

@@ -12,6 +12,7 @@ from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.options import option, options
 
 
@@ -61,7 +62,7 @@ class Seen(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         super().build(in_features, labels)
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+    def fit(self, rows: Rows, collective: Collective) -> None:
         pass
 
     def forward(self, features: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, check_memory
 from ldl.heads import MeanPredictor, Softmax
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 
@@ -34,8 +35,8 @@ class Twins(FittedHead):
         self.register_buffer("first", torch.zeros(1, len(labels)))
         self.register_buffer("second", self.first)
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        self.first, self.second = target, 2 * target
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        self.first, self.second = rows.target, 2 * rows.target
 
     def forward(self, features: Tensor) -> Tensor:
         return self.first.mean(0).expand(*features.shape[:-1], -1)
@@ -46,7 +47,7 @@ def test_buffers_that_begin_as_one_tensor_are_loaded_each() -> None:
     fitted, loaded = Twins(), Twins()
     for head in (fitted, loaded):
         head.build(3, labels)
-    fitted.fit(torch.zeros(5, 3), torch.full((5, 2), 0.5), Collective())
+    fitted.fit(Rows(torch.zeros(5, 3), torch.full((5, 2), 0.5)), Collective())
     loaded.load_state_dict(fitted.state_dict())
     assert torch.equal(loaded.first, fitted.first) and torch.equal(loaded.second, fitted.second)
 
@@ -133,9 +134,9 @@ class Noisy(Identity):
 
 def test_fitted_heads_get_features_of_evaluation() -> None:
     class Keeps(Twins):
-        def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-            super().fit(features, target, collective)
-            self.seen = features
+        def fit(self, rows: Rows, collective: Collective) -> None:
+            super().fit(rows, collective)
+            self.seen = rows.features
 
     data = RotatedDigits(turns=1, val_fraction=0)
     task = Task(Keeps(), Noisy(flatten=True))
@@ -149,13 +150,11 @@ def test_fitted_heads_get_features_of_evaluation() -> None:
     assert torch.equal(task.head.seen, fresh.eval()(inputs))
 
 
-def test_a_fitted_head_gets_the_groups_that_it_wants(tmp_path: Path) -> None:
-    class WantsGroups(MeanPredictor):
-        uses_group = True
-
-        def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-            super().fit(features, target, collective)
-            seen.append(group)
+def test_a_fitted_head_gets_groups_that_the_folds_keep_apart(tmp_path: Path) -> None:
+    class SeesGroups(MeanPredictor):
+        def fit(self, rows: Rows, collective: Collective) -> None:
+            super().fit(rows, collective)
+            seen.append(rows.group)
 
     seen: list[Tensor | None] = []
     rows, persons = np.random.default_rng(0).normal(size=(12, 3)), np.repeat([7, 5, 9], 4)
@@ -166,7 +165,7 @@ def test_a_fitted_head_gets_the_groups_that_it_wants(tmp_path: Path) -> None:
         np.savez(tmp_path / "rows.npz", features=rows, value=rows[:, 0], **columns)
         data = TabularValues(path=str(tmp_path / "rows.npz"), protocol=protocol, folds=3, val_fraction=0, batch_size=5)
         trainer = pl.Trainer(logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu")
-        trainer.fit(Task(WantsGroups()), datamodule=data)
+        trainer.fit(Task(SeesGroups()), datamodule=data)
         expected = None if groups is None else np.repeat(groups, 4)[data.split.train].tolist()
         found = seen.pop()
         assert (found if found is None else found.tolist()) == expected

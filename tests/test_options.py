@@ -19,7 +19,7 @@ from ldl.backbones.base import Backbone
 from ldl.backbones.haar import Haar
 from ldl.bags import Bagged, MILBoost, MPLBoost
 from ldl.command import main
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import parse_anew
 from ldl.data import RotatedDigits
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
@@ -311,7 +311,7 @@ def test_help_of_a_head_describes_all_its_options(
     name: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        LDLCLI(["--model.head.help", name])
+        parse_anew(["--model.head.help", name])
     said = " ".join(capsys.readouterr().out.split())
     for option_name in options_of(getattr(__import__("ldl.heads", fromlist=[name]), name)):
         assert f"--model.head.{option_name} " in said
@@ -320,7 +320,7 @@ def test_help_of_a_head_describes_all_its_options(
 
 def test_help_of_a_backbone(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        LDLCLI(["--model.backbone.help", "Timm"])
+        parse_anew(["--model.backbone.help", "Timm"])
     said = " ".join(capsys.readouterr().out.split())
     assert "Learning rate of the network; None uses that of the head. (type: float | null, default: null)" in said
     assert "default: resnet18" in said
@@ -346,5 +346,8 @@ def test_the_command_line_says_what_is_wrong(
 
 
 def test_types_that_only_type_checkers_import_reach_the_command_line() -> None:
-    cli = LDLCLI(["--data=RotatedDigits", "--model.head=Lazy", "--model.head.number=null", "--model.head.dropout=0.1"])
-    assert dict(cli.config.model.head.init_args)["number"] is None and cli.make_task(cli.config).head.dropout == 0.1
+    config = parse_anew(
+        ["--data=RotatedDigits", "--model.head=Lazy", "--model.head.number=null", "--model.head.dropout=0.1"]
+    )
+    assert dict(config.values.model.head.init_args)["number"] is None
+    assert config.instantiate("model").head.dropout == 0.1

@@ -28,7 +28,7 @@ from ldl.backbones.haar import Haar
 from ldl.bags import MPLBoost
 from ldl.data import MixedDigits, PosedFaces
 from ldl.data.synthetic import Trials
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 
 ADA_BOOST = "AdaBoost"
 MIXED: dict[str, type[Trials]] = {"digits": MixedDigits, "faces": PosedFaces}
@@ -96,7 +96,7 @@ def _clustered(kind: str) -> Methods:
     return {name: {**CLUSTERED[kind], **options} for name, options in POOLINGS.items()}
 
 
-def _found(work: Work, kind: str, methods: Methods) -> dict[str, list[Row]]:
+def _found(work: Work, kind: str, methods: Methods) -> dict[str, list[Result]]:
     return found(work, f"groups_{kind}", MIXED[kind], methods, partial(_trial, kind, work.quick))
 
 
@@ -109,7 +109,7 @@ def _features(kind: str, quick: bool, number: int) -> Tensor:
     return haar(data.images)
 
 
-def _trial(kind: str, quick: bool, data: Trials, method: str, options: dict[str, Any], chart: Path | None) -> Row:
+def _trial(kind: str, quick: bool, data: Trials, method: str, options: dict[str, Any], chart: Path | None) -> Result:
     """Return ``auc`` with the ``score`` and ``positive`` of the test images.
 
     Of MPL-Boost also ``grouping``, the share of positive test images in the group of their kind under the best
@@ -118,7 +118,7 @@ def _trial(kind: str, quick: bool, data: Trials, method: str, options: dict[str,
     stumps, features = 4 if quick else 64, _features(kind, quick, data.fold)
     train, test = data.split.train, data.split.test
     positive = data.positive[test]
-    result: Row = {}
+    result: Result = {}
     if method == ADA_BOOST:
         model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=stumps, random_state=0)
         score = model.fit(features[train].numpy(), data.positive[train]).decision_function(features[test].numpy())

@@ -31,6 +31,7 @@ from ldl.bags import MILBoost
 from ldl.bags.bags import read_bags
 from ldl.collective import Collective
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.reports.files import markdown
 from ldl.search.statistics import spread
 
@@ -51,7 +52,7 @@ def mil_boost(bags: BagList, label: np.ndarray, tested: BagList, setting: Settin
     """Return the log odds of the test bags."""
     head = MILBoost(seed=0, threads=1, **setting)
     head.build(bags[0].shape[1], LabelSpace.nominal(["negative", "positive"]))
-    head.fit(padded(bags), torch.eye(2)[torch.from_numpy(label)], Collective())
+    head.fit(Rows(padded(bags), torch.eye(2)[torch.from_numpy(label)]), Collective())
     log = head.double()(padded(tested).double()).log()
     return (log[:, 1] - log[:, 0]).numpy()
 

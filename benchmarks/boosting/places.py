@@ -35,7 +35,8 @@ from ldl.charts.drawing import new_figure, save
 from ldl.collective import current_collective
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.synthetic import Trials
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
+from ldl.methods.rows import Rows
 
 ALIGNED, CENTRED = ADA_BOOST = "AdaBoost, aligned", "AdaBoost, not aligned"
 LSE: dict[str, Any] = {"pooling": "lse", "r": 150.0}
@@ -118,7 +119,7 @@ def alignment(work: Work, kind: str) -> Iterator[Claim]:
             yield Number(method, values(trials, "alignment"), digits=2)
 
 
-def _found(work: Work, kind: str, methods: Methods) -> dict[str, list[Row]]:
+def _found(work: Work, kind: str, methods: Methods) -> dict[str, list[Result]]:
     module, scale = SHIFTED[kind]
     scale = Scale(scale.window, scale.stride, 4, 50) if work.quick else scale
     return found(work, f"places_{kind}", module, methods, partial(_trial, scale))
@@ -130,7 +131,7 @@ def _less(claim: str, errors: dict[str, tuple[float, ...]], ours: str, other: st
     return ahead(claim, errors[ours], errors[other], words, theirs)
 
 
-def _trial(scale: Scale, data: Trials, method: str, options: dict[str, Any], chart: Path | None) -> Row:
+def _trial(scale: Scale, data: Trials, method: str, options: dict[str, Any], chart: Path | None) -> Result:
     """Return the results of :func:`_errors` and ``curve``, the equal error rate after every stump."""
     train, test = data.split.train, data.split.test
     haar = Haar(scale.pool, window=scale.window, balanced=True, seed=data.fold)
@@ -168,7 +169,7 @@ def _mil_boost(features: Tensor, data: Trials, options: dict[str, Any]) -> tuple
     """Return the stumps and the start of a head that is fitted on the training bags (N, J, F)."""
     head = MILBoost(**options, threads=1, seed=0)
     head.build(features.shape[-1], data.labels)
-    head.fit(features, data.columns["target"][data.split.train], current_collective())
+    head.fit(Rows(features, data.columns["target"][data.split.train]), current_collective())
     columns = (column.tolist() for column in (head.feature, head.threshold, head.low, head.high))
     return [(int(feature), *rest) for feature, *rest in zip(*columns)], float(head.start)
 

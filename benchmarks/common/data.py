@@ -17,8 +17,9 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.data import LDLDataModule
 from ldl.data.tables.reading import read_table
-from ldl.head import FittedHead, wanted_of
+from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.metrics import DISTRIBUTION_METRICS
 
 FOLDS = 10
@@ -47,7 +48,7 @@ def numbered(count: int) -> LabelSpace:
 def fit_head(head: H, features: Tensor, target: Tensor) -> H:
     """Build a head for features (N, F) and distributions (N, C) of nominal labels, and fit it on them."""
     head.build(features.shape[1], numbered(target.shape[1]))
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     return head
 
 
@@ -56,8 +57,8 @@ def fit_rows(head: H, data: LDLDataModule, features: Tensor, rows: np.ndarray) -
     index = torch.from_numpy(rows)
     head.build(features.shape[-1], data.labels)
     known = known_columns(data)
-    columns = {name: data.columns[name][index] if name in known else None for name in ("value", "group", "weight")}
-    head.fit(features[index], data.columns["target"][index], Collective(), **wanted_of(head, columns))
+    columns = {name: data.columns[name] for name in ("value", "group", "weight") if name in known}
+    head.fit(Rows(features, data.columns["target"], **columns)[index], Collective())
     return head
 
 

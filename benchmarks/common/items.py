@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from ldl.jobs.jobs import Row, Store
+from ldl.jobs.store import FOLDER, Key, Result, Store
 from ldl.reports.files import write_json
 from ldl.search.statistics import mean_and_std, spread
 
@@ -54,8 +54,10 @@ class Number:
         ours. A single value without either must be equal to the digits shown. Exceeded: better by more than that."""
         if self.published is None or self.baseline:
             return NOT_JUDGED
-        mean, own = mean_and_std(self.ours)
-        within = self.deviation if self.deviation is not None else 0.0 if math.isnan(own) else own
+        mean, deviation = mean_and_std(self.ours)
+        if self.deviation is not None:
+            deviation = self.deviation
+        within = 0.0 if math.isnan(deviation) else deviation
         behind = (mean - self.published) * (1 if self.lower else -1)
         if abs(behind) <= max(within, 0.5 * 10**-self.digits):
             return REPRODUCED
@@ -156,19 +158,15 @@ class Work:
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self.folder, self.quick = folder, quick
-        self._store = Store(folder / "cells")
-        self._shared: dict[str, Work] = {}
+        self._store = Store(folder / FOLDER)
 
-    def result(self, key: Row, measure: Callable[[], Row]) -> Row:
+    def result(self, key: Key, measure: Callable[[], Result]) -> Result:
         """Return the result stored under ``key``, or measure and store it, so that a stopped command resumes."""
         return self._store.get(key, measure)
 
     def shared(self, name: str) -> Work:
         """Return the place of results that several items of the paper use."""
-        if name not in self._shared:
-            # A new one reads all stored results.
-            self._shared[name] = Work(self.folder.parent / name, self.quick)
-        return self._shared[name]
+        return Work(self.folder.parent / name, self.quick)
 
 
 @dataclass(frozen=True)
@@ -218,8 +216,8 @@ def read_paper(name: str) -> Paper:
         }
         if "measure" in fields:
             module, function = fields["measure"].split(".")
-            found = getattr(importlib.import_module(f"benchmarks.{name}.{module}"), function)
-            fields["measure"] = partial(found, **arguments)
+            measure = getattr(importlib.import_module(f"benchmarks.{name}.{module}"), function)
+            fields["measure"] = partial(measure, **arguments)
         return Item(**fields)
 
     return Paper(name, content["title"], tuple(map(item, content["items"])))

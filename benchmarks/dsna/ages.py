@@ -15,7 +15,7 @@ from benchmarks.dsna.baselines import BASELINES, OFFSET
 from benchmarks.dsna.subjects import Method, Predictor, Setting, Subjects, better, predict_all, read_subjects
 from ldl.charts.drawing import new_figure, save
 from ldl.heads import DSNA, CostSensitiveForest
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Key, Result
 from ldl.methods.dsna.clusters import gather_leaves
 from ldl.metrics.ordinal import band_groups
 
@@ -200,14 +200,14 @@ def _predictions(
     setting = {**OBLIQUE, "trees": 2} if work.quick else OBLIQUE
     found = {estimate: np.full(len(subjects.values), np.nan) for estimate in ESTIMATES}
     for fold in range(FOLDS):
-        key: Row = {"case": name, "setting": setting, "fold": fold, "options": ESTIMATES}
+        key: Key = {"case": name, "setting": setting, "fold": fold, "options": ESTIMATES}
         row = work.result(key, partial(_fold, subjects, fold, parts, setting))
         for estimate, predicted in row["predicted"].items():
             found[estimate][row["rows"]] = predicted
     return found
 
 
-def _fold(subjects: Subjects, fold: int, parts: Callable[[np.ndarray, np.ndarray], Parts], setting: Setting) -> Row:
+def _fold(subjects: Subjects, fold: int, parts: Callable[[np.ndarray, np.ndarray], Parts], setting: Setting) -> Result:
     subjects.data.select_fold(fold)
     split = subjects.data.split
     train, test = (np.intersect1d(part, subjects.rows) for part in (split.train, split.test))

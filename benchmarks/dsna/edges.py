@@ -23,7 +23,7 @@ from ldl.edges.benchmark.thinning import suppress
 from ldl.edges.bsds500 import BSDS500
 from ldl.edges.structured.channels import PATCH
 from ldl.edges.structured.patches import make_scene
-from ldl.jobs.jobs import Row, name_of
+from ldl.jobs.store import Result, name_of
 
 METRICS = ("ods", "ois", "ap")
 PUBLISHED = read_published("dsna")
@@ -31,7 +31,7 @@ PUBLISHED = read_published("dsna")
 SCALES = (0.5, 1.0, 1.5)
 ALL = {"votes": 8, "scales": SCALES}
 KEPT = {"kept": 10}
-STEPS: dict[str, tuple[Row, Row]] = {
+STEPS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, ALL),
     "2 classes of the same weight": ({"balance": 1.0}, ALL),
     "4 trees": ({"trees": 4}, {"votes": 4, "scales": SCALES}),
@@ -81,19 +81,19 @@ def figure_10(work: Work) -> Iterator[Claim]:
         yield Statement(f"{claim} than SE's", ours[metric] > plain[metric] + SEEDS, words)
 
 
-def _final(work: Work, step: str) -> Row:
+def _final(work: Work, step: str) -> Result:
     """Return the metrics of a step on all test images, trained on the other two parts."""
     return _metrics(work, step, "final", 1_000_000, 1, 99)
 
 
-def _validated(work: Work, step: str, every: int) -> Row:
+def _validated(work: Work, step: str, every: int) -> Result:
     """Return the metrics of a step on every n-th validation image."""
     return _metrics(work, step, "development", 100_000, every, 24)
 
 
 def _metrics(
     work: Work, step: str, protocol: Literal["final", "development"], patches: int, every: int, levels: int
-) -> Row:
+) -> Result:
     (grown, applied), images = STEPS[step], None
     if work.quick:
         patches, every, levels, images = 100, 200, 2, 3
@@ -101,7 +101,7 @@ def _metrics(
     grown = {"patches": patches, "seed": 0, **grown}
     place = work.shared("edges")
 
-    def measure() -> Row:
+    def measure() -> Result:
         data = BSDS500(crop=PATCH, protocol=protocol)
         data.setup()
         file = place.folder / f"{name_of({**grown, 'protocol': protocol})}.safetensors"
@@ -121,7 +121,7 @@ def _built(data: BSDS500, **options: Any) -> StructuredEdges:
     return head
 
 
-def _grow(data: BSDS500, grown: Row, images: int | None, file: Path) -> None:
+def _grow(data: BSDS500, grown: dict[str, Any], images: int | None, file: Path) -> None:
     """Fit a forest on the first training images, or on all, and write its state."""
     head = _built(data, **grown)
     read = (data.read(row) for row in data.split.train[:images])
@@ -131,7 +131,7 @@ def _grow(data: BSDS500, grown: Row, images: int | None, file: Path) -> None:
         whole.write(save(head.state_dict()))
 
 
-def _evaluate(head: StructuredEdges, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int) -> Row:
+def _evaluate(head: StructuredEdges, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int) -> Result:
     """Return ODS, OIS and AP of maps with 8 bits."""
 
     def compared(name: str) -> tuple[np.ndarray, GroundTruth]:

@@ -19,7 +19,7 @@ from benchmarks.dsna.ages import OBLIQUE, ONE
 from benchmarks.dsna.subjects import Subjects, read_subjects
 from ldl.charts.drawing import save
 from ldl.heads import DSNA
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 
 PAPER: dict[str, Any] = {"trees": 20, "depth": 10, "min_samples": 5}
 SWEEPS = {"trees": (1, 5, 10, 20, 50), "depth": (2, 4, 6, 8, 10, 12), "min_samples": (2, 5, 10, 20, 40)}
@@ -61,7 +61,7 @@ def figure_6(work: Work) -> Iterator[Claim]:
                     f"{found['trees'][few]:.2f}, {chosen:.2f}")  # fmt: skip
 
 
-def _errors(subjects: Subjects, arguments: dict[str, Any], fold: int) -> Row:
+def _errors(subjects: Subjects, arguments: dict[str, Any], fold: int) -> Result:
     """Return the sum and the number of absolute errors of the test rows of a fold."""
     data = subjects.data
     data.select_fold(fold)

@@ -22,7 +22,7 @@ from benchmarks.dsna.subjects import Setting, Subjects, read_subjects
 from ldl.charts.drawing import new_figure, save
 from ldl.edges.bsds500 import BSDS500
 from ldl.heads import DSNA, CostSensitiveForest
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Key, Result
 from ldl.methods.dsna.clusters import gather_leaves
 from ldl.methods.dsna.sparse import approximate
 
@@ -62,7 +62,7 @@ def figure_1(work: Work) -> Iterator[Claim]:
     save(figure, work.folder / "imbalance.png")
 
 
-def _edge_classes(images: int) -> Row:
+def _edge_classes(images: int) -> Result:
     """Return the sizes of classes by k-means of patches of drawn edges, thickened, around drawn pixels."""
     data = BSDS500(crop=32)
     data.setup()
@@ -112,7 +112,7 @@ def figure_5(work: Work) -> Iterator[Claim]:
     """Judge the objective over the iterations of the solver, and Algorithm 1's rounds."""
     subjects = read_subjects(work.quick)
     setting = {**OBLIQUE, "trees": 2 if work.quick else 20}
-    key: Row = {"steps": STEPS, "setting": setting, "problems": PROBLEMS}
+    key: Key = {"steps": STEPS, "setting": setting, "problems": PROBLEMS}
     found = work.result(key, partial(_solve, subjects, setting))
     figure, axis = new_figure(5.4, 4)
     for name in PROBLEMS:
@@ -137,13 +137,13 @@ def figure_5(work: Work) -> Iterator[Claim]:
     )
 
 
-def _solve(subjects: Subjects, setting: Setting) -> Row:
+def _solve(subjects: Subjects, setting: Setting) -> Result:
     """Solve for the images of one subject among the neighbours that a forest of the other subjects finds."""
     own = subjects.groups[subjects.rows] == subjects.groups[subjects.rows][0]
     train, test = subjects.rows[~own], subjects.rows[own]
     head = fit_rows(DSNA(**setting, tolerance=1e-4, seed=0), subjects.data, subjects.inputs, train)
     tested = subjects.inputs[test]
-    found: Row = {}
+    found: Result = {}
     for name, pull in PROBLEMS.items():
         problem = _problem(subjects, head, train, tested, labels=name == "DSNA")
         sparsity = ONE["sparsity"]

@@ -20,7 +20,7 @@ from torch import Tensor
 from benchmarks.common.data import inputs_of
 from benchmarks.common.items import Statement, Work
 from ldl.faces import FGNETAAM
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Key, Result
 from ldl.search.statistics import mean_and_std
 
 QUARTERS, INNER = 4, 3
@@ -118,14 +118,14 @@ def predict_all(work: Work, subjects: Subjects, method: Method) -> dict[str, np.
         setting, options = _choose(work, subjects, method, quarter)
         mine = np.flatnonzero(subjects.quarter == quarter)
 
-        def measure(setting: Setting = setting, options: list[Setting] = options, mine: Any = mine) -> Row:
+        def measure(setting: Setting = setting, options: list[Setting] = options, mine: Any = mine) -> Result:
             parts = [
                 method.predict(subjects.rows[groups != group], subjects.rows[groups == group], setting, options)
                 for group in mine
             ]
             return {"predicted": [np.concatenate(stage).tolist() for stage in zip(*parts)]}
 
-        key: Row = {"method": method.name, "tested": quarter, "setting": setting, "options": options}
+        key: Key = {"method": method.name, "tested": quarter, "setting": setting, "options": options}
         rows = np.concatenate([np.flatnonzero(groups == group) for group in mine])
         for name, predicted in zip(found, work.result(key, measure)["predicted"]):
             found[name][rows] = predicted
@@ -151,13 +151,13 @@ def _inner_errors(
 ) -> list[float]:
     """Return the MAE by each option over the validation rows of all inner folds of a quarter."""
 
-    def measure() -> Row:
+    def measure() -> Result:
         folds, total = subjects.inner_folds(quarter), np.zeros(len(options))
         for train, test in folds:
             predicted = method.predict(train, test, setting, options)
             total += [np.abs(part - subjects.values[test]).sum() for part in predicted]
         return {"errors": (total / sum(len(test) for _, test in folds)).tolist()}
 
-    key: Row = {"method": method.name, "quarter": quarter, "setting": setting, "options": options}
+    key: Key = {"method": method.name, "quarter": quarter, "setting": setting, "options": options}
     errors: list[float] = work.result(key, measure)["errors"]
     return errors

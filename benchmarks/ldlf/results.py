@@ -15,7 +15,7 @@ from benchmarks.common.items import Claim, Number, Statement, Work
 from benchmarks.ldlf.training import METRICS, SCHEDULE, rows_of, steps, trained
 from ldl.charts.drawing import new_figure, save
 from ldl.heads import LDLF, MaxEnt
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.protocols import kfold
 from ldl.search.statistics import sign_of
 
@@ -52,10 +52,10 @@ def table_1(work: Work, name: str) -> Iterator[Claim]:
     yield Statement(f"better than {BASELINE} on all six metrics", len(better) == len(METRICS), words, "on 6 of 6")
 
 
-def _entropy(work: Work, name: str) -> Row:
+def _entropy(work: Work, name: str) -> Result:
     iterations = 2 if work.quick else 300
 
-    def measure() -> Row:
+    def measure() -> Result:
         features, target = rows_of(name)
         split = kfold(len(target), FOLDS, 0, 0)
         head = fit_head(MaxEnt(l2=0.0, iterations=iterations), features[split.train], target[split.train])
@@ -130,10 +130,10 @@ def growth(work: Work) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _cost(work: Work, **sizes: int) -> Row:
+def _cost(work: Work, **sizes: int) -> Result:
     """Return the processor seconds of twenty steps."""
 
-    def measure() -> Row:
+    def measure() -> Result:
         torch.manual_seed(0)
         features = torch.randn(sizes["rows"], 64)
         target = torch.softmax(torch.randn(sizes["rows"], sizes["labels"]), -1)

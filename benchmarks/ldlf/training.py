@@ -13,7 +13,7 @@ from benchmarks.common.data import FOLDS, mean_metrics, numbered, read_set
 from benchmarks.common.items import Work
 from ldl.collective import Collective
 from ldl.heads import LDLF
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.protocols import kfold
 
 SCHEDULE = 25_000
@@ -24,7 +24,7 @@ METRICS = ("kl", "euclidean", "sorensen", "squared_chi2", "fidelity", "intersect
 rows_of = cache(read_set)
 
 
-def trained(work: Work, name: str, fold: int, iterations: int, **options: Any) -> Row:
+def trained(work: Work, name: str, fold: int, iterations: int, **options: Any) -> Result:
     """Train a forest on standardised features of a fold, and return the paper's six metrics of the test rows.
 
     Args:
@@ -37,7 +37,7 @@ def trained(work: Work, name: str, fold: int, iterations: int, **options: Any) -
     if work.quick:
         iterations = 2
 
-    def measure() -> Row:
+    def measure() -> Result:
         features, target = rows_of(name)
         split = kfold(len(target), FOLDS, fold, 0)
         mean, deviation = features[split.train].mean(0), features[split.train].std(0).clamp_min(1e-6)

@@ -15,7 +15,7 @@ from benchmarks.common.data import inputs_of, mean_metrics
 from benchmarks.mslp.embeddings import Embedder
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.search.selection import Selection
 from ldl.search.statistics import best_rank
 
@@ -60,7 +60,7 @@ def open_set(name: str, scaling: Scaling, fold: int) -> TabularLDL:
     return data
 
 
-def test(name: str, candidate: Candidate, fold: int) -> Row:
+def test(name: str, candidate: Candidate, fold: int) -> Result:
     """Choose hyperparameters in inner folds of a fold's training set, fit on all of it, and test once.
 
     Returns:

@@ -12,7 +12,7 @@ from benchmarks.common.data import FOLDS
 from benchmarks.common.items import Claim, Number, Statement, Work, read_published
 from benchmarks.mslp.choice import METRICS, Candidate, test
 from benchmarks.mslp.embeddings import cca, lpp, mslp, npe, pca, projected, whole
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.search.statistics import sign_of
 
 PUBLISHED = read_published("mslp")
@@ -64,7 +64,7 @@ def ranks(work: Work) -> Iterator[Claim]:
         yield Statement(f"{ours.name} ranks first", share >= first, words, f"in {first:.1%} of 30 cases")
 
 
-def _measured(work: Work, name: str, candidate: Candidate) -> list[Row]:
+def _measured(work: Work, name: str, candidate: Candidate) -> list[Result]:
     """Return a row per fold of a set; in a small form of the first hyperparameters and one fold."""
     if work.quick:
         candidate = replace(candidate, grid={key: some[:1] for key, some in candidate.grid.items()})
@@ -77,5 +77,5 @@ def _measured(work: Work, name: str, candidate: Candidate) -> list[Row]:
     ]
 
 
-def _values(rows: list[Row], metric: str) -> tuple[float, ...]:
+def _values(rows: list[Result], metric: str) -> tuple[float, ...]:
     return tuple(row["metrics"][metric] for row in rows)

@@ -15,7 +15,7 @@ from benchmarks.common.data import FOLDS, fit_head, mean_metrics, read_set
 from benchmarks.common.items import Work, read_published
 from benchmarks.structrf.iterative_scaling import IterativeScaling
 from ldl.heads import MaxEnt, MeanPredictor, StructRF
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.protocols import kfold
 
 Predict = Callable[[Tensor], Tensor]
@@ -80,12 +80,12 @@ SMALL: dict[str, dict[str, Any]] = {
 """Options that make a method quick."""
 
 
-def fold_metrics(work: Work, name: str, method: str, fold: int, **options: Any) -> Row:
+def fold_metrics(work: Work, name: str, method: str, fold: int, **options: Any) -> Result:
     """Return all metrics of the test rows of a fold."""
     if work.quick:
         options = {**options, **SMALL.get(method, {})}
 
-    def measure() -> Row:
+    def measure() -> Result:
         features, target = rows_of(name)
         split = kfold(len(target), FOLDS, fold, 0)
         predict = METHODS[method](features[split.train], target[split.train], **options)
@@ -94,6 +94,6 @@ def fold_metrics(work: Work, name: str, method: str, fold: int, **options: Any) 
     return work.shared("forests").result({"set": name, "method": method, "fold": fold, **options}, measure)
 
 
-def forest_metrics(work: Work, name: str, folds: int = FOLDS, **options: Any) -> list[Row]:
+def forest_metrics(work: Work, name: str, folds: int = FOLDS, **options: Any) -> list[Result]:
     """Return all metrics of StructRF on the test rows of the first folds; of one fold in a small form."""
     return [fold_metrics(work, name, "StructRF", fold, **options) for fold in range(1 if work.quick else folds)]

@@ -19,7 +19,7 @@ from benchmarks.structrf.methods import (
     forest_metrics,
 )
 from ldl.charts.drawing import save
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.search.statistics import mean_and_std, sign_of
 
 WITHOUT_SCALING = ("Natural_Scene", "SBU_3DFE", "Movie")
@@ -53,7 +53,7 @@ def _methods(name: str) -> list[str]:
     return [method for method in BASELINES if method != "SA-IIS" or name not in WITHOUT_SCALING]
 
 
-def _numbers(method: str, rows: list[Row], name: str = "") -> Iterator[Claim]:
+def _numbers(method: str, rows: list[Result], name: str = "") -> Iterator[Claim]:
     for metric in METRICS:
         ours = tuple(row[metric] for row in rows)
         mean, deviation = PRINTED[name, method][metric] if name else (None, None)

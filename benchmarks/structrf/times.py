@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from benchmarks.common.data import FOLDS
 from benchmarks.common.items import Claim, Statement, Work
 from benchmarks.structrf.methods import METHODS, PUBLISHED, SMALL, fit_forest, rows_of
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.methods.forest.grower import ADAPTIVE, EXACT, Rules, grow_trees
 from ldl.protocols import kfold
 
@@ -31,15 +31,15 @@ def timed(function: Callable[..., T], *arguments: object, **options: object) -> 
     return time.process_time() - before, found
 
 
-def spent(work: Work, name: str) -> Row:
+def spent(work: Work, name: str) -> Result:
     """Return the seconds to train and to test on fold 0 of each method, and to train by each search."""
 
-    def measure() -> Row:
+    def measure() -> Result:
         features, target = rows_of(name)
         split = kfold(len(target), FOLDS, 0, 0)
         train, test = (features[split.train], target[split.train]), features[split.test]
         fit_forest(train[0][:50], train[1][:50], trees=1)  # compiles
-        row: Row = {}
+        row: Result = {}
         for method in ("StructRF", "RF", "SA-BFGS", "SA-IIS"):
             options: dict[str, Any] = SMALL[method] if work.quick else {}
             times = 1

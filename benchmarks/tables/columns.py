@@ -11,7 +11,7 @@ from pathlib import Path
 from ldl.data import TabularLDL
 from ldl.data.tables.module import GroupProtocol
 from ldl.errors import LDLError
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Key, Result
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.reports.files import write_csv
 
@@ -32,27 +32,27 @@ class Column:
 
 def columns_of(files: dict[str, str], sets: Iterable[str], protocols: Iterable[str]) -> list[Column]:
     """Return the columns of some sets. A set without groups has only shuffled rows. Raises LDLError if none is left."""
-    found = []
+    columns = []
     for name in sets:
         data = TabularLDL(path=files[name])
         data.setup()
         if data.groups is None:
-            found += [Column(name, files[name], "shuffled", name)] if "shuffled" in protocols else []
+            columns += [Column(name, files[name], "shuffled", name)] if "shuffled" in protocols else []
         else:
-            found += [Column(name, files[name], p, f"{name}, {p}") for p in PROTOCOLS if p in protocols]
-    if not found:
+            columns += [Column(name, files[name], p, f"{name}, {p}") for p in PROTOCOLS if p in protocols]
+    if not columns:
         raise LDLError(f"the subjects of {', '.join(sets)} are unknown; pass --protocol shuffled")
-    return found
+    return columns
 
 
-def titled(results: Iterable[Row], columns: Iterable[Column]) -> list[Row]:
+def titled(results: Iterable[Result], columns: Iterable[Column]) -> list[Result]:
     """Return the results of some columns, each with the title of its column as its set."""
     titles = {(column.name, column.protocol): column.title for column in columns}
     keyed = [(row, (row["set"], row["protocol"])) for row in results]
     return [{**row, "set": titles[key]} for row, key in keyed if key in titles]
 
 
-def write_results(path: Path, results: Iterable[Row]) -> None:
+def write_results(path: Path, results: Iterable[Result]) -> None:
     """Write one line per result, sorted by its key; of a failed one the error."""
     rows = [
         [
@@ -65,7 +65,7 @@ def write_results(path: Path, results: Iterable[Row]) -> None:
     write_csv(path, header, sorted(rows, key=lambda row: row[: len(KEY) - 1]))
 
 
-def read_results(path: Path) -> list[tuple[Row, Row]]:
+def read_results(path: Path) -> list[tuple[Key, Result]]:
     """Read the key and the content of each result of a file, without failed ones; none if there is no file."""
     if not path.exists():
         return []

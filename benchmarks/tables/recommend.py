@@ -46,8 +46,9 @@ from scipy.special import softmax
 from benchmarks.common.data import inputs_of
 from benchmarks.common.script import launch, make_parser, show, write_block
 from ldl.command import main as train
-from ldl.command.training import parse_anew
-from ldl.jobs.jobs import Row, Store
+from ldl.command.arguments import tokenize
+from ldl.command.command_line import Command
+from ldl.jobs.store import FOLDER, Key, Result, Store
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
 from ldl.reports.files import markdown
@@ -119,15 +120,15 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    store = Store(options.out / "cells")
+    store = Store(options.out / FOLDER)
     spec = digest()
     keys = [
         {"nature": nature, "draw": draw, "rows": ROWS, "fresh": FRESH, "spec": spec}
         for draw in range(options.draws)
         for nature in options.natures
     ]
-    found = [store.get(key, partial(measure, key, options.out)) for key in track(keys, description="draws")]
-    lines = [summary(nature, [row for row in found if row["nature"] == nature]) for nature in options.natures]
+    rows = [store.get(key, partial(measure, key, options.out)) for key in track(keys, description="draws")]
+    lines = [summary(nature, [row for row in rows if row["nature"] == nature]) for nature in options.natures]
     show("what --stage compare recommends, against the best on fresh rows", HEADER, lines)
     if options.page:
         text = f"Tables of {ROWS} rows, five folds; the best on {FRESH:,} fresh rows."
@@ -142,7 +143,7 @@ def digest() -> int:
     return zlib.crc32(json.dumps([content, runs]).encode())
 
 
-def measure(key: Row, out: Path) -> Row:
+def measure(key: Key, out: Path) -> Result:
     """Return every candidate's KL of the folds and on fresh rows, and the deviations of their differences there."""
     features, target = draw_table(key["nature"], ROWS + FRESH, key["draw"])
     folder = out / "_".join(str(key[name]) for name in ("nature", "draw", "rows", "spec"))
@@ -175,10 +176,9 @@ def fresh_kl(command: list[str]) -> dict[str, np.ndarray]:
     Args:
         command: Command of the comparison, on the whole table.
     """
-    file = read_comparison(command)
-    assert file is not None
+    file = read_comparison(Command(tokenize(command)))
     losses, table, none = {}, np.arange(ROWS), np.arange(0)
-    for candidate in make_candidates(file, parse_anew):
+    for candidate in make_candidates(file):
         for setting in candidate.settings:
             candidate.open(setting, 0).split = Fold(table, none, none)
         setting = file.selection.choose(candidate, ALL).setting
@@ -192,7 +192,7 @@ def fresh_kl(command: list[str]) -> dict[str, np.ndarray]:
     return losses
 
 
-def outcome_of(row: Row) -> Outcome:
+def outcome_of(row: Result) -> Outcome:
     """Return the outcome of a comparison."""
     return Outcome({
         name: [{"fold": fold, "seconds": 0.0, "measures": {"kl": value}} for fold, value in enumerate(values)]
@@ -200,7 +200,7 @@ def outcome_of(row: Row) -> Outcome:
     })  # fmt: skip
 
 
-def judged(row: Row, taken: str) -> dict[str, Any]:
+def judged(row: Result, taken: str) -> dict[str, Any]:
     """Return what a candidate loses, as a share of the best KL, and whether it is good by each of :data:`ERRORS`."""
     fresh = row["fresh_kl"]
     best = min(fresh, key=fresh.__getitem__)
@@ -211,7 +211,7 @@ def judged(row: Row, taken: str) -> dict[str, Any]:
     return {"taken": taken, "best": best, "lost": lost / fresh[baseline], "good": good}
 
 
-def summary(nature: str, rows: list[Row]) -> list[str]:
+def summary(nature: str, rows: list[Result]) -> list[str]:
     """Return a line below :data:`HEADER`."""
     outcomes = [(row, outcome_of(row)) for row in rows]
     found = [judged(row, outcome.recommended) for row, outcome in outcomes]

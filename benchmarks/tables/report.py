@@ -9,12 +9,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from benchmarks.common.data import FOLDS
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.reports.files import markdown
 from ldl.search.statistics import CONFIDENCE, against_best, best_of, spread, verdict
 
-Results = list[Row]
+Results = list[Result]
 
 RATIO = 1 / (FOLDS - 1)
 """Test rows per training row of a fold."""

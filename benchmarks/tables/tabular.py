@@ -3,7 +3,7 @@
     python benchmarks/tables/tabular.py [--sets SJAFFE M2B] [--methods LDLF "extra trees"] [--out runs/tabular]
     python benchmarks/tables/tabular.py --protocol persons
     python benchmarks/tables/tabular.py --quick
-    python benchmarks/tables/tabular.py --cells docs/results/cells/tabular.csv --page docs/results/tables.md
+    python benchmarks/tables/tabular.py --results docs/results/jobs/tabular.csv --page docs/results/tables.md
 
 Protocols: ``persons`` leaves a tenth of the subjects out, if they are known; ``shuffled`` is ``KFold(10, shuffle=True,
 random_state=0)`` of the rows, as published, in which subjects leak. In every fold the training set alone chooses among
@@ -12,7 +12,7 @@ it and tested once.
 
 Every result is stored: the same command resumes where it was stopped, and retries failures. ``--jobs`` measures several
 results at a time. Of ``--seeds`` those count that have all their folds: ``--seeds 3 --methods LDLF`` adds two to one
-method, and ``--seeds 3 --report`` shows them. ``--cells`` names a file of results that were measured before, to which
+method, and ``--seeds 3 --report`` shows them. ``--results`` names a file of results that were measured before, to which
 new ones are added.
 """
 
@@ -25,7 +25,6 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +42,8 @@ from benchmarks.common.script import launch, make_parser, write_block
 from benchmarks.tables.columns import PROTOCOLS, columns_of, read_results, titled, write_results
 from benchmarks.tables.methods import Method, OnSet, make_head, quickened
 from benchmarks.tables.report import full_tables, ranks, summary
-from ldl.jobs.jobs import Row, Store, Workers, describe
+from ldl.jobs.store import FOLDER, Job, Result, Store
+from ldl.jobs.workers import Workers
 from ldl.run.output import silence
 from ldl.search.selection import Selection, choose_and_test
 from ldl.search.statistics import draw_ranks
@@ -55,7 +55,7 @@ QUICK_SETS, QUICK_FOLDS = ["SJAFFE"], 2
 
 
 def main() -> None:
-    """Measure what is missing, then write table.md, cells.csv and ranks.png."""
+    """Measure what is missing, then write table.md, results.csv and ranks.png."""
     options = parse()
     torch.set_num_threads(options.threads)
     silence()
@@ -70,11 +70,11 @@ def main() -> None:
     folds = QUICK_FOLDS if options.quick else FOLDS
     columns = columns_of(config["sets"], sets, options.protocol or (["persons"] if options.quick else PROTOCOLS))
     options.out.mkdir(parents=True, exist_ok=True)
-    store = Store(options.out / "cells")
-    for key, measured in read_results(options.cells) if options.cells else []:
-        store.get(key, partial(dict, measured))
-    wanted: list[tuple[Row, Callable[[], Row]]] = [
-        (
+    store = Store(options.out / FOLDER)
+    for key, result in read_results(options.results) if options.results else []:
+        store.get(key, partial(dict, result))
+    jobs = [
+        Job(
             {"set": column.name, "protocol": column.protocol, "method": method.name, "seed": seed, "fold": fold,
              "spec": specs[method.name]},
             partial(choose_and_test, OnSet(column, method, seed), fold, choice),
@@ -86,16 +86,17 @@ def main() -> None:
         for fold in range(folds)
     ]  # fmt: skip
     if not options.report:
-        fill(store, wanted, options)
-        if options.cells:
+        fill(store, jobs, options)
+        if options.results:
             current = [row for row in store.rows if specs.get(row["method"]) == row["spec"]]
-            write_results(options.cells, [row for row in current if "error" not in row])
-    found = complete([row for key, _ in wanted if (row := store.find(key))], folds)
-    write_results(options.out / "cells.csv", found)
-    found = titled(found, columns)
+            write_results(options.results, [row for row in current if "error" not in row])
+    results = [(job.key or {}, store.find(job)) for job in jobs]
+    rows = complete([{**key, **result} for key, result in results if result is not None], folds)
+    write_results(options.out / "results.csv", rows)
+    rows = titled(rows, columns)
     titles = [column.title for column in columns]
-    known = {row["method"] for row in found}
-    names = [name for name in specs if name in known]
+    measured = {row["method"] for row in rows}
+    names = [name for name in specs if name in measured]
     chosen = any(len(method.settings()) > 1 for method in methods)
     seeds = "One seed." if options.seeds == 1 else "One seed, or the mean over the number of seeds in brackets."
     protocol = (
@@ -103,38 +104,38 @@ def main() -> None:
         f"the subjects. {seeds} Means ± standard deviations over the folds. "
         f"{f'Hyperparameters are chosen {choice}' if chosen else 'Hyperparameters are the same on all sets'}."
     )
-    table = full_tables(found, titles, names, protocol)
+    table = full_tables(rows, titles, names, protocol)
     (options.out / "table.md").write_text(table, encoding="utf-8")
-    whole, ranked = ranks(found, titles, names)
+    whole, ranked = ranks(rows, titles, names)
     if len(whole) > 1:
         draw_ranks(whole, ranked, options.out / "ranks.png", "sets and protocols")
     print(table)
     if options.page:
         absent = {(method.name, c.title) for method in methods for c in columns if not method.is_for(c.name)}
-        text = summary(found, titles, names, "kl", protocol, absent)
+        text = summary(rows, titles, names, "kl", protocol, absent)
         write_block(options.page, options.block or options.config.stem, text)
 
 
-def fill(store: Store, wanted: Sequence[tuple[Row, Callable[[], Row]]], options: argparse.Namespace) -> None:
+def fill(store: Store, jobs: list[Job], options: argparse.Namespace) -> None:
     """Measure what is missing, in ``--jobs`` processes."""
     workers = Workers(options.jobs)
     with Progress(disable=options.silent) as progress:
-        bar = progress.add_task("results", total=len(wanted))
+        bar = progress.add_task("results", total=len(jobs))
         if workers.are_remote:
-            progress.advance(bar, sum(store.find(key) is not None for key, _ in wanted))
-            store.fill(wanted, workers, lambda row: progress.advance(bar))
+            progress.advance(bar, sum(store.find(job) is not None for job in jobs))
+            store.fill(jobs, workers, lambda result: progress.advance(bar))
             return
-        for key, measure in wanted:
-            progress.update(bar, description=describe(key))
-            store.get(key, measure)
+        for job in jobs:
+            progress.update(bar, description=str(job))
+            store.fill([job], workers)
             progress.advance(bar)
 
 
-def complete(results: list[Row], folds: int) -> list[Row]:
+def complete(results: list[Result], folds: int) -> list[Result]:
     """Return the results of methods and seeds that have all folds of a set; means over some folds do not compare."""
     names = "set", "protocol", "method", "seed"
-    found = Counter(tuple(row[name] for name in names) for row in results)
-    return [row for row in results if found[tuple(row[name] for name in names)] == folds]
+    counts = Counter(tuple(row[name] for name in names) for row in results)
+    return [row for row in results if counts[tuple(row[name] for name in names)] == folds]
 
 
 def digest(method: Method, choice: Selection, quick: bool) -> int:
@@ -160,14 +161,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", help="(default: all of the configuration)")
     parser.add_argument("--seeds", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="measure nothing; write tables from stored results")
-    parser.add_argument("--cells", type=Path, help="file of earlier results, to which new ones are added")
+    parser.add_argument("--results", type=Path, help="file of earlier results, to which new ones are added")
     parser.add_argument("--quick", action="store_true", help="one small set, two folds, small methods")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the threads (default: %(default)s)")
     parser.add_argument("--silent", action="store_true", help="no progress bar")
     parser.add_argument("--out", type=Path, default=Path("runs/tabular"), help="(default: %(default)s)")
     options = parser.parse_args()
-    if options.cells and options.quick:
-        parser.error("--quick stores no results in --cells; omit one of them")
+    if options.results and options.quick:
+        parser.error("--quick stores no results in --results; omit one of them")
     return options
 
 

@@ -7,6 +7,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.options import buffer, option, options
 
 
@@ -27,12 +28,13 @@ class PartialLeastSquares(FittedHead):
         self.register_buffer("weight", torch.zeros(len(labels), in_features))
         self.register_buffer("bias", torch.full((len(labels),), 1 / len(labels)))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        features, target = rows.features.double().cpu().numpy(), rows.target.double().cpu().numpy()
         most = min(self.components, *features.shape)
-        model = PLSRegression(most, scale=False).fit(features.double().cpu().numpy(), target.double().cpu().numpy())
+        model = PLSRegression(most, scale=False).fit(features, target)
         self.weight.copy_(torch.from_numpy(model.coef_))
-        self.bias.copy_(torch.from_numpy(model.predict(features[:1].double().cpu().numpy())[0]))
-        self.bias -= self.weight @ features[0].to(self.weight)
+        self.bias.copy_(torch.from_numpy(model.predict(features[:1])[0]))
+        self.bias -= self.weight @ rows.features[0].to(self.weight)
 
     def forward(self, features: Tensor) -> Tensor:
         with torch.autocast(features.device.type, enabled=False):

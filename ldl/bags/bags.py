@@ -229,7 +229,7 @@ class Bags(ScaledRows):
             self.protocol = usual if table.sets is None else "published"
         self.leaky = None if table.groups is None else self.protocol in ("kfold", "published")
         unused = table.keys.get("split_column") is not None and self.protocol != "published"
-        self.tell_taken(table.taken + f"; protocol {self.protocol} does not use the split" * unused)
+        self.report_columns(table.taken + f"; protocol {self.protocol} does not use the split" * unused)
         self.chosen = table.keys
         for name, column in table.keys.items():
             setattr(self, name, column)

@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.methods.training_rows import check_finite, check_targets, shares_of
+from ldl.methods.rows import Rows
+from ldl.methods.training_rows import check_finite, check_targets
 
 STARTS = 50
 """Runs of k-means, of which the best is used."""
@@ -47,19 +48,18 @@ def present(features: Tensor) -> Tensor:
     return ~features.isnan().all(-1)
 
 
-def pack(name: str, features: Tensor, target: Tensor, prior: float | None, weight: Tensor | None = None) -> Bags:
+def pack(name: str, rows: Rows, prior: float | None) -> Bags:
     """Check and pack the training bags of a head.
 
     Args:
         name: Name of the head, for messages.
-        features: (B, J, F).
-        target: (B, 2), negative and positive, on the simplex.
+        rows: Bags (B, J, F) with targets (B, 2), negative and positive, on the simplex.
         prior: Weight of positive against negative bags, in (0, 1); None uses their frequencies.
-        weight: (B,) weights of the bags; None weighs all equally.
 
     Raises:
         LDLError: No bags, an empty bag, bags of one class, a feature that is not finite, or a target off the simplex.
     """
+    features, target = rows.features, rows.target
     if features.ndim != 3 or not len(features) or target.shape != (len(features), 2):
         raise LDLError(
             f"{name} is fitted on bags (B, J, F) and labels (B, 2), B at least 1, "
@@ -69,10 +69,10 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None, weigh
     counts = exists.sum(1).cpu().numpy()
     if not counts.all():
         raise LDLError(f"{name} cannot be fitted: training bag {int(counts.argmin())} has no instances; leave it out")
-    rows = features[exists].float()
-    check_finite(f"{name} cannot take", rows)
+    instances = features[exists].float()
+    check_finite(f"{name} cannot take", instances)
     check_targets(name, target)
-    mass = (shares_of(len(target), weight, target.device)[:, None] * target.double()).cpu().numpy()
+    mass = (rows.share[:, None] * target.double()).cpu().numpy()
     shares = mass.sum(0)
     if not shares.all():
         only = "negative" if shares[1] == 0 else "positive"
@@ -81,8 +81,14 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None, weigh
         mass = mass / shares * (1 - prior, prior)
     starts = np.concatenate([[0], counts.cumsum()]).astype(np.int64)
     negative, positive = np.ascontiguousarray(mass.T)
-    own = np.ones(len(target)) if weight is None else weight.double().cpu().numpy()
-    return Bags(np.ascontiguousarray(rows.cpu().numpy()), starts, positive, negative, own)
+    weight = rows.weight_array
+    return Bags(
+        np.ascontiguousarray(instances.cpu().numpy()),
+        starts,
+        positive,
+        negative,
+        np.ones(len(target)) if weight is None else weight,
+    )
 
 
 def choose(bags: Bags, chosen: np.ndarray) -> Bags:

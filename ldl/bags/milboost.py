@@ -21,9 +21,9 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.options import buffer, option, options
-from ldl.protocols import with_validation
 from ldl.validation.tensors import check_buffers, check_range, check_shapes, refuse
 
 MOST_MAPPED = 8
@@ -69,7 +69,6 @@ class MILBoost(FittedHead):
     """
 
     takes_bags: ClassVar[bool] = True
-    uses_group: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("threshold",)
     # MPLBoost has options of these names.
@@ -109,20 +108,13 @@ class MILBoost(FittedHead):
         self._store(Ensemble(), torch.device("cpu"))
 
     @torch.no_grad()
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        group: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Boost on bags (B, J, F) and labels (B, 2), with optional groups (B,) and weights (B,).
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Boost on bags (B, J, F) and labels (B, 2).
 
         Soft labels count for both classes. Every process does the same. Raises LDLError for no bags, an empty bag, bags
         of one class, a bad feature or target, or too few bags or groups to hold some out.
         """
-        bags = pack(type(self).__name__, features, target, self.prior, weight)
+        bags = pack(type(self).__name__, rows, self.prior)
         model = Model(CODES[self.pooling], self.r, self.apart)
         tries, threads = max(1, round(self.features * self.in_features)), self.threads or torch.get_num_threads()
         rules = Rules(
@@ -131,15 +123,15 @@ class MILBoost(FittedHead):
         )  # fmt: skip
         held_curve: list[float] = []
         if self.validation:
-            rest, held = self._hold_out(bags, None if group is None else group.cpu().numpy())
-            trial = boost(choose(bags, rest), model, rules, choose(bags, held), self.patience)
-            share = (bags.positive[held] + bags.negative[held]).sum()
+            train, held_out = self._hold_out(bags, rows)
+            trial = boost(choose(bags, train), model, rules, choose(bags, held_out), self.patience)
+            share = (bags.positive[held_out] + bags.negative[held_out]).sum()
             held_curve = [loss / share for _, loss in trial.curve]
             rules = rules._replace(rounds=int(np.argmin(held_curve)))
         ensemble = boost(bags, model, rules)
         padding = [math.nan] * len(ensemble.curve)
         ensemble.curve = [(loss, held) for (loss, _), held in zip(ensemble.curve, held_curve + padding)]
-        self._store(ensemble, features.device)
+        self._store(ensemble, rows.features.device)
 
     def forward(self, features: Tensor) -> Tensor:
         """Map bags (..., J, F) to probabilities (..., 2) of negative and positive, at least float32.
@@ -154,11 +146,11 @@ class MILBoost(FittedHead):
         exists = present(features)
         stumps = self.feature, self.threshold, self.low, self.high, self.group, self.groups
         if traced():
-            found = scores_or_nan(features.float(), *stumps) + self.start
-            return torch.where(exists.unsqueeze(-1), found, torch.nan)
-        found = flat_scores(features[exists].float(), *stumps)
-        found = found.to(torch.promote_types(found.dtype, torch.float32)) + self.start
-        return found.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), found)
+            scores = scores_or_nan(features.float(), *stumps) + self.start
+            return torch.where(exists.unsqueeze(-1), scores, torch.nan)
+        scores = flat_scores(features[exists].float(), *stumps)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) + self.start
+        return scores.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), scores)
 
     def instances(self, features: Tensor) -> Tensor:
         """Return probabilities of instances: bags (..., J, F) to (..., J), NaN for missing instances."""
@@ -218,25 +210,25 @@ class MILBoost(FittedHead):
             results["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
         return results
 
-    def _hold_out(self, bags: Bags, group: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def _hold_out(self, bags: Bags, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the training bags, and of the bags that are held out, both rising."""
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()
-        given, seed = f"{type(self).__name__}.validation {self.validation}", run_seed(self.seed)
+        option, seed = f"{type(self).__name__}.validation {self.validation}", run_seed(self.seed)
         try:
-            if group is None:
+            if rows.group is None:
                 splitter = StratifiedShuffleSplit(1, test_size=self.validation, random_state=seed % 2**32)
-                rest, held = next(splitter.split(label, label))
+                train, held_out = next(splitter.split(label, label))
             else:
-                cut = with_validation(np.arange(len(label)), np.arange(0), self.validation, seed, groups=group)
-                rest, held = cut.train, cut.val
+                train, held_out = rows.hold_out(self.validation, seed)
         except ValueError as error:
-            what = f"{len(label)} bags" if group is None else f"{len(np.unique(group))} groups"
-            raise LDLError(f"{given} of {what}: {error}") from error
-        if any(label[part].all() or not label[part].any() for part in (rest, held)):
+            units = f"{len(label)} bags" if rows.group is None else f"{len(rows.group.unique())} groups"
+            raise LDLError(f"{option} of {units}: {error}") from error
+        if any(label[numbers].all() or not label[numbers].any() for numbers in (train, held_out)):
             raise LDLError(
-                f"{given} of {len(label)} bags, of which {label.sum()} are positive, leaves a part with bags of one "
+                f"{option} of {len(label)} bags, of which {label.sum()} are positive, leaves a part with bags of one "
                 "kind; take another share, or 0"
             )
-        return np.sort(rest), np.sort(held)
+        return np.sort(train), np.sort(held_out)
 
     def _store(self, ensemble: Ensemble, device: torch.device) -> None:
         stumps = list(zip(*ensemble.stumps)) or [()] * 4

@@ -72,10 +72,10 @@ class Build(pl.Callback):
                 )
 
 
-def drivers(head: Head, compiled: Compile, trainer: Any = None) -> list[pl.Callback]:
+def head_callbacks(head: Head, compiled: Compile, trainer: Any = None) -> list[pl.Callback]:
     """Return the callbacks that an alternating, fitted or compiled head needs.
 
-    The callbacks of ``trainer`` then start with :class:`Build`, without the drivers of a head that was trained before.
+    The callbacks of ``trainer`` then start with :class:`Build`, without those of a head that was trained before.
     """
     if trainer is not None:
         kept = [each for each in trainer.callbacks if type(each) not in (Build, Compile, FitHead, LeafUpdate)]
@@ -143,7 +143,9 @@ def _check_direction(watcher: Any, monitor: str | None, task: Any) -> None:
 
     So does ``max`` of a loss, or of a metric that is better if lower.
     """
-    name = re.sub("^(train|val|test)_", "", monitor or "")
+    if not monitor:
+        return
+    name = re.sub("^(train|val|test)_", "", monitor)
     known = {"loss": False, "kl_calibrated": False, **directions(task.labels, task.gives_maps)}
     higher = known.get(name)
     right = None if higher is None else "max" if higher else "min"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,8 @@ from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.storage import RowFile, RowWriter
 from ldl.errors import LDLError, SharedError
-from ldl.head import FittedHead, ImageHead, wanted_of
+from ldl.head import FittedHead, ImageHead
+from ldl.methods.rows import Rows
 from ldl.methods.training_rows import blocks
 from ldl.validation.contract import check_forward, lost_in_checkpoint
 
@@ -69,19 +71,18 @@ class FitHead(pl.Callback):
             _check_survives(head, next(iter(data.image_dataloader()))["input"][..., :CHECKED, :CHECKED])
         else:
             loader = data.fit_dataloader()
-            parts = _extract(trainer, pl_module, loader, collective)
+            batches = _extract(trainer, pl_module, loader, collective)
             cache = cache_root(getattr(data, "cache_dir", None)) / "scratch"
             in_memory = getattr(data, "in_memory", LDLDataModule.in_memory)
-            columns = put_together(parts, len(loader.dataset), in_memory, cache)
+            rows = Rows(**put_together(batches, len(loader.dataset), in_memory, cache))
             if getattr(data, "leak", None):
                 # With leaking groups, test rows share groups with training rows, so held-out rows should too.
-                columns.pop("group", None)
-            _check_features(head, columns["features"])
-            known = {name: columns.get(name) for name in ("value", "group", "weight")}
-            head.fit(columns["features"], columns["target"], collective, **wanted_of(head, known))
-            check_forward(head, columns["features"][:CHECKED], columns["target"][:CHECKED], pl_module.watch)
+                rows = replace(rows, group=None)
+            _check_features(head, rows.features)
+            head.fit(rows, collective)
+            check_forward(head, rows.features[:CHECKED], rows.target[:CHECKED], pl_module.watch)
             pl_module.watch.check_finite(pl_module.device, collective)
-            _check_survives(head, columns["features"][:CHECKED])
+            _check_survives(head, rows.features[:CHECKED])
         for logger in trainer.loggers:
             if summary := head.summary():
                 logger.log_metrics(summary, 0)
@@ -104,15 +105,15 @@ def _readable(loader: Any, device: torch.device, collective: Collective) -> Iter
 
 def _check_features(head: FittedHead, features: Tensor) -> None:
     """Raise SharedError for features that are not finite. Every process has all features and finds the same."""
-    for start, part in blocks(features):
+    for start, block in blocks(features):
         # NaN marks missing instances of a bag.
-        bad = part.isinf() if head.takes_bags or head.takes_missing else ~part.isfinite()
+        bad = block.isinf() if head.takes_bags or head.takes_missing else ~block.isfinite()
         if bool(bad.any()):
-            where = [int(number) for number in bad.nonzero()[0]]
-            value = float(part[tuple(where)])
+            index = [int(number) for number in bad.nonzero()[0]]
             raise SharedError(
-                f"{type(head).__name__} cannot be fitted: of the training rows, number {start + where[0]} has the "
-                f"feature {value:g} in column {where[-1]}; scale the inputs, or use trainer.precision 32-true"
+                f"{type(head).__name__} cannot be fitted: of the training rows, number {start + index[0]} has the "
+                f"feature {float(block[tuple(index)]):g} in column {index[-1]}; scale the inputs, or use "
+                "trainer.precision 32-true"
             )
 
 
@@ -148,56 +149,56 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
     task.train(training)
 
 
-def of_all(part: Columns, collective: Collective) -> Columns:
+def of_all(batch: Columns, collective: Collective) -> Columns:
     """Return the rows of a batch of all processes in order, from the share of each."""
-    return {name: interleave(collective.gather(column)) for name, column in part.items()}
+    return {name: interleave(collective.gather(column)) for name, column in batch.items()}
 
 
 def sizes_of_all(rows: Tensor, collective: Collective) -> list[tuple[int, ...]]:
     """Return the shape of one row in every process, by rank. Every process calls this function."""
     size = torch.tensor([rows.shape[1:]], device=rows.device)
-    return [tuple(part[0].tolist()) for part in collective.gather(size)]
+    return [tuple(shape[0].tolist()) for shape in collective.gather(size)]
 
 
-def put_together(parts: Iterator[Columns], rows: int, in_memory: float, cache: Path) -> Columns:
-    """Concatenate the columns of all parts.
+def put_together(batches: Iterator[Columns], rows: int, in_memory: float, cache: Path) -> Columns:
+    """Concatenate the columns of all batches.
 
     Columns on the CPU that need more than ``in_memory`` MB become tensors that map files. The files are unlinked, so
     they end with the process.
 
     Args:
-        parts: Columns of equal names, at least one part.
-        rows: Number of rows of all parts.
+        batches: Columns of equal names, at least one batch.
+        rows: Number of rows of all batches.
         in_memory: Limit in MB.
         cache: Folder for the files.
 
     Raises:
         LDLError: The files cannot be written.
     """
-    first = next(parts)
+    first = next(batches)
     size = rows * sum(column[:1].nbytes / max(1, len(column[:1])) for column in first.values())
     plain = all(column.device.type == "cpu" and column.dtype != torch.bfloat16 for column in first.values())
-    every = chain([first], parts)
+    batches = chain([first], batches)
     if size <= in_memory * 2**20 or not plain:
-        held = list(every)
-        return {name: torch.cat([part[name] for part in held]) for name in first}
+        every = list(batches)
+        return {name: torch.cat([batch[name] for batch in every]) for name in first}
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache, prefix="fit-", ignore_cleanup_errors=True) as folder:
-            return _mapped(every, first, rows, Path(folder))
+            return _mapped(batches, first, rows, Path(folder))
     except OSError as error:
         raise LDLError(f"{cache} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE") from error
 
 
-def _mapped(parts: Iterator[Columns], first: Columns, rows: int, folder: Path) -> Columns:
+def _mapped(batches: Iterator[Columns], first: Columns, rows: int, folder: Path) -> Columns:
     files = {name: folder / f"{name}.npy" for name in first}
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(RowWriter(files[name], column.numpy().dtype, (rows, *column.shape[1:])))
             for name, column in first.items()
         }
-        for part in parts:
-            for name, column in part.items():
+        for batch in batches:
+            for name, column in batch.items():
                 writers[name].append(column.numpy())
     # Heads may write into the tensors, since no other process has these files.
     return {name: torch.from_numpy(RowFile.open(file).map("r+")) for name, file in files.items()}

@@ -1,9 +1,9 @@
-"""The command line as a list of options: it is tokenised here once, before the parser reads it."""
+"""The words of a command line as arguments: they are tokenised here once, before the parser reads them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ldl.errors import LDLError
@@ -11,7 +11,7 @@ from ldl.moved import current_option
 from ldl.validation.yaml_text import Quoted, Scalar, load_option, resolved, spelling
 
 
-class Given(NamedTuple):
+class Argument(NamedTuple):
     """An option of a command line.
 
     Attributes:
@@ -27,21 +27,27 @@ class Given(NamedTuple):
     @property
     def is_config(self) -> bool:
         """Whether the option names a configuration."""
-        return self.name in ("-c", "--config")
+        return self.name in ("-c", "--config") and bool(self.value)
+
+    @property
+    def option(self) -> str:
+        """Its name as users write it, without dashes and ``init_args``."""
+        return plain(self.name.removeprefix("--"))
 
 
-def tokenize(args: list[str]) -> list[Given]:
-    """Return the options of a command line in their order."""
-    waiting, found = list(map(current_option, args)), []
-    while waiting:
-        name, equals, value = (first := waiting.pop(0)).partition("=")
-        if _is_option(first) and equals:
-            found.append(Given(name, value, [first]))
-        elif first.startswith("-") and waiting and not _is_option(waiting[0]):
-            found.append(Given(first, waiting[0], [first, waiting.pop(0)]))
+def tokenize(words: list[str]) -> list[Argument]:
+    """Return the arguments of a command line in their order."""
+    rest, arguments = list(map(current_option, words)), []
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if _is_option(word) and equals:
+            arguments.append(Argument(name, value, [word]))
+        elif word.startswith("-") and rest and not _is_option(rest[0]):
+            arguments.append(Argument(word, rest[0], [word, rest.pop(0)]))
         else:
-            found.append(Given(first, "", [first]))
-    return found
+            arguments.append(Argument(word, "", [word]))
+    return arguments
 
 
 def _is_option(word: str) -> bool:
@@ -49,25 +55,30 @@ def _is_option(word: str) -> bool:
     return word.startswith("--") or word.partition("=")[0] in ("-c", "-h")
 
 
-def words_of(options: Iterable[Given]) -> list[str]:
-    """Return the command line of some options."""
-    return [word for option in options for word in option.words]
+def argument(name: str, value: str) -> Argument:
+    """Return the argument ``--name value``."""
+    return Argument(f"--{name}", value, [f"--{name}", value])
 
 
-def last_value(options: Iterable[Given], name: str) -> str | None:
+def words_of(arguments: Iterable[Argument]) -> list[str]:
+    """Return the command line of some arguments."""
+    return [word for each in arguments for word in each.words]
+
+
+def last_value(arguments: Sequence[Argument], name: str) -> str | None:
     """Return the value of an option, the last one if it is given several times; None if it is not given."""
-    return next((option.value for option in reversed(list(options)) if option.name == name), None)
+    return next((each.value for each in reversed(arguments) if each.name == name), None)
 
 
-def below(options: Iterable[Given], part: str) -> list[str]:
+def below(arguments: Iterable[Argument], prefix: str) -> list[str]:
     """Return the options of one part of the configuration, such as ``depth`` of ``model.head``.
 
     An empty text stands for the part itself.
     """
-    place = part.split(".")
-    given = [option.name.removeprefix("--").split(".") for option in options]
-    inside = [names[len(place) :] for names in given if names[: len(place)] == place]
-    return [".".join(name for name in names if name not in ("class_path", "init_args")) for names in inside]
+    start = prefix.split(".")
+    paths = [each.name.removeprefix("--").split(".") for each in arguments]
+    inside = [path[len(start) :] for path in paths if path[: len(start)] == start]
+    return [".".join(name for name in path if name not in ("class_path", "init_args")) for path in inside]
 
 
 def dotted(options: dict[str, Any]) -> list[str]:
@@ -76,7 +87,9 @@ def dotted(options: dict[str, Any]) -> list[str]:
 
 
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else spelling(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if isinstance(value, dict | list) else spelling(value)
 
 
 def typed(where: str, content: Any) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import os
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ldl.command.arguments import Given, tokenize, words_of
+from ldl.command.arguments import Argument
 from ldl.command.classes import find_class
 from ldl.errors import LDLError, did_you_mean
 from ldl.moved import OPTIONS, current_path
@@ -25,6 +26,9 @@ ONE_WITH_THE_DEFAULT = "digits_ldlf"
 
 MAX_PIPED = 10**5
 """Largest number of bytes of a configuration from a pipe, which becomes a word of the command line."""
+
+STREAM = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
+"""Paths of pipes."""
 
 
 def configs_folder() -> Path:
@@ -43,8 +47,8 @@ def _name(parts: tuple[str, ...]) -> str:
     return "_".join(parts[1:] if parts[:1] == ("runs",) else parts)
 
 
-def find_config(given: str) -> str:
-    """Return the file of a configuration that is given by path or name; YAML is returned as it is.
+def find_config(name: str) -> str:
+    """Return the file of a configuration by its path or name; YAML is returned as it is.
 
     The name of a shipped file is its path below ``configs/runs``, or else below ``configs``, with ``/`` or ``_``
     between its parts: ``sjaffe_ldlf``, ``configs/runs/sjaffe_ldlf.yaml`` and ``configs/runs/sjaffe/ldlf.yaml`` are
@@ -53,56 +57,53 @@ def find_config(given: str) -> str:
     Raises:
         LDLError: there is no such file.
     """
-    root, given = project_root(), os.path.expanduser(given)
-    if os.path.exists(given) or not re.fullmatch(r"[\w./-]+", given):
-        return given
-    if root and os.path.isfile(root / given):
-        return str(root / given)
-    known = shipped(folder := configs_folder())
-    parts = Path(re.sub(r"\.ya?ml$", "", given)).parts
-    inside = parts[len(parts) - parts[::-1].index("configs") :] if "configs" in parts else parts
-    if _name(inside) in known:
-        return str(known[_name(inside)])
-    near = did_you_mean(_name(inside), known) or f"; {folder} holds the shipped ones"
-    raise LDLError(f"configuration {given} does not exist{near}")
+    root, path = project_root(), os.path.expanduser(name)
+    if os.path.exists(path) or not re.fullmatch(r"[\w./-]+", path):
+        return path
+    if root and os.path.isfile(root / path):
+        return str(root / path)
+    folder = configs_folder()
+    files, parts = shipped(folder), Path(re.sub(r"\.ya?ml$", "", path)).parts
+    if "configs" in parts:
+        parts = parts[len(parts) - parts[::-1].index("configs") :]
+    name = _name(parts)
+    if name in files:
+        return str(files[name])
+    near = did_you_mean(name, files) or f"; {folder} holds the shipped ones"
+    raise LDLError(f"configuration {path} does not exist{near}")
 
 
-def read_config(given: str | Path) -> dict[str, Any]:
-    """Return the content of a configuration, given as for :func:`find_config`, with the text of its scalars.
+def read_config(name: str | Path) -> dict[str, Any]:
+    """Return the content of a configuration, named as for :func:`find_config`, with the text of its scalars.
 
     See :func:`ldl.validation.yaml_text.load`.
 
     Raises:
         LDLError: there is no such file, or it is no mapping of options in YAML.
     """
-    return copy.deepcopy(_load(str(given)))
+    return copy.deepcopy(_load(str(name)))
 
 
-def read_streams(args: list[str]) -> list[str]:
-    """Return a command line with the content of configurations that are piped, as in ``-c -`` or ``-c <(...)``.
+def read_streams(arguments: Iterable[Argument]) -> list[Argument]:
+    """Return arguments with the content of configurations that are piped, as in ``-c -`` or ``-c <(...)``.
 
-    A pipe can be read only once, and a configuration is read several times, also by other processes. Raises LDLError
-    if there is too much, or it is no text in UTF-8.
+    A pipe can be read only once, and a configuration is read again by other processes. Raises LDLError if there is too
+    much, or it is no text in UTF-8.
     """
-    options = [
-        Given(option.name, text, [option.name, text]) if (text := _piped(option)) is not None else option
-        for option in tokenize(args)
-    ]
-    return words_of(options)
+    return [_read_stream(each) if each.is_config and STREAM.fullmatch(each.value) else each for each in arguments]
 
 
-def _piped(option: Given) -> str | None:
-    if not option.is_config or not re.fullmatch(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+", option.value):
-        return None
+def _read_stream(argument: Argument) -> Argument:
+    name, path = argument.name, argument.value
     try:
-        with open(0 if option.value == "-" else option.value, "rb", closefd=option.value != "-") as stream:
+        with open(0 if path == "-" else path, "rb", closefd=path != "-") as stream:
             content = stream.read(MAX_PIPED + 1)
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig") + "\n"
     except (OSError, UnicodeDecodeError) as error:
-        raise LDLError(f"{option.name} {option.value} cannot be read as text in UTF-8: {error}") from None
+        raise LDLError(f"{name} {path} cannot be read as text in UTF-8: {error}") from None
     if len(content) > MAX_PIPED:
-        raise LDLError(f"{option.name} {option.value} has more than {MAX_PIPED} bytes; a configuration is short")
-    return text + "\n"
+        raise LDLError(f"{name} {path} has more than {MAX_PIPED} bytes; a configuration is short")
+    return Argument(name, text, [name, text])
 
 
 def with_current_paths(text: str) -> str:
@@ -110,9 +111,9 @@ def with_current_paths(text: str) -> str:
     return re.sub(r"\b[A-Za-z_]\w*(?:\.\w+)+", lambda match: current_path(match[0]), text)
 
 
-def has_key(given: str, key: str) -> bool:
+def has_key(name: str, key: str) -> bool:
     """Return whether a configuration has a key."""
-    return key in _load(given)
+    return key in _load(name)
 
 
 def read_option(name: str, text: str) -> Any:
@@ -146,12 +147,12 @@ def class_name(value: Any) -> str | None:
     return current_path(path).rpartition(".")[2] if isinstance(path, str) else None
 
 
-def _load(given: str) -> dict[str, Any]:
-    found = find_config(given)
-    if not os.path.exists(found) and re.search(r"[:{\n]", found):
-        return _parsed("-c", found)
-    state = os.stat(found) if os.path.exists(found) else None
-    return _read(found, state and (state.st_mtime_ns, state.st_size, state.st_ino))
+def _load(name: str) -> dict[str, Any]:
+    path = find_config(name)
+    if not os.path.exists(path):
+        return _parsed("-c", path) if re.search(r"[:{\n]", path) else _read(path, None)
+    state = os.stat(path)
+    return _read(path, (state.st_mtime_ns, state.st_size, state.st_ino))
 
 
 @lru_cache(maxsize=256)

@@ -28,7 +28,7 @@ def command(args: list[str] | None = None) -> None:
     with stays_open():
         try:
             run = find_subcommand(name)
-            with import_module("ldl.command.messages").refusals():
+            with import_module("ldl.command.messages").user_errors():
                 run(rest)
         except LDLError as error:
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -62,8 +62,8 @@ def main(args: list[str] | None = None) -> None:
     collects = gc.isenabled()
     gc.disable()  # a collection during imports takes a fifth of their time and finds nothing
     try:
-        training = import_module("ldl.command.training")
+        run = import_module("ldl.run.main")
     finally:
         if collects:
             gc.enable()
-    training.main(args)
+    run.main(args)

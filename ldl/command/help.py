@@ -12,7 +12,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from ldl.command.arguments import tokenize
+from ldl.command.arguments import Argument
 from ldl.command.classes import BASES, OURS, find_class, subclasses
 from ldl.command.console import GROUP as COMMANDS
 from ldl.command.messages import no_class, program
@@ -44,13 +44,13 @@ LEFT = 22
 """Width of the names on the first page."""
 
 
-def help_page(args: list[str]) -> str | None:
+def help_page(arguments: Iterable[Argument]) -> str | None:
     """Return the help page that a command line requests; None if it requests none, or a page that the parser prints.
 
     Raises:
         LDLError: there is no such class or group.
     """
-    for name, value, _ in tokenize(args):
+    for name, value, _ in arguments:
         if name in ("-h", "--help"):
             return _front()
         if name.startswith("--help."):

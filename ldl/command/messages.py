@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -70,27 +70,14 @@ def no_option_of(owner: str, name: str, known: Collection[str]) -> str:
     return f"{owner} has no option {name!r}{did_you_mean(name, known)} (its options: {', '.join(known) or 'none'})"
 
 
-def one_line(message: str, options: Iterable[str]) -> str:
-    """Turn a message of jsonargparse into one line.
-
-    Args:
-        message: The message.
-        options: Names of all options of the parser, without dashes.
-    """
+def one_line(message: str) -> str:
+    """Turn a message of jsonargparse into one line."""
     key = ".".join(re.findall(r'Parser key "([^"]+)"', message))
     classes = re.findall(r"class_path[ =]'([\w.]+)'", message)
-    if match := re.search(r"unrecognized arguments: (.*)", message):
-        word = match[1].split()[0]
-        if not word.startswith("-"):
-            return f"{word!r} is no option; options begin with --, such as --data.path {word}"
-        name = word.lstrip("-").split("=")[0]
-        return f"unknown option --{name}{did_you_mean(name, options)}; see {program()} --help"
     if match := re.search(r"Importing '([^']+)' is not allowed, denied by the '([^']+)' entry", message):
         return _denied(match[1], key or "the configuration", beside=match[2] == "*")
-    if match := re.search(r"Option '([^']+)' is not accepted", message):
-        return _unknown_option(match[1], key, classes, options)
-    if match := re.search(r"Group '([\w.]+)' does not accept option '(\w+)'", message):
-        return _unknown_option(match[2], match[1], [], options)
+    if classes and (match := re.search(r"Option '([^']+)' is not accepted", message)):
+        return _unknown_option(match[1], key, classes[-1])
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
         owner = classes[-1].rpartition(".")[2] if classes else "this run"
         return f"{owner} needs the option {match[1]}: pass --{f'{key}.' if classes else ''}{match[1]}"
@@ -135,13 +122,10 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _unknown_option(name: str, key: str, classes: list[str], options: Iterable[str]) -> str:
-    if classes and (owner := find_class(key, classes[-1])) is not None:
-        return no_option_of(owner.__name__, name.rpartition(".")[2], list(inspect.signature(owner).parameters))
-    full = f"{key}.{name}" if key else name
-    groups = {prefix for option in options for prefix in (option, option.rpartition(".")[0]) if prefix}
-    near = did_you_mean(full, groups) or did_you_mean(full.split(".")[0], {option.split(".")[0] for option in options})
-    return f"unknown option {full!r}{near}; see {program()} --help"
+def _unknown_option(name: str, key: str, path: str) -> str:
+    cls = find_class(key, path)
+    options = list(inspect.signature(cls).parameters) if cls else []
+    return no_option_of(path.rpartition(".")[2], name.rpartition(".")[2], options)
 
 
 def _denied(path: str, key: str, beside: bool) -> str:
@@ -159,7 +143,7 @@ def _left_out() -> str:
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
+def user_errors() -> Iterator[None]:
     """Raise LDLError for errors of the block that the user can fix; see :func:`explain`."""
     try:
         yield
@@ -169,6 +153,10 @@ def refusals() -> Iterator[None]:
         if (line := explain(error)) is None:
             raise
         raise LDLError(line) from error
+
+
+refusals = user_errors
+"""The name of version 0.2.0."""
 
 
 def explain(error: Exception) -> str | None:

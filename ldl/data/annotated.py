@@ -112,13 +112,19 @@ class Annotated(LDLDataModule):
             header, item = [*header, ROW], ROW
         return find_columns(header, source, item_column=item, **self._column_options)
 
+    def votes_file(self, table: Path) -> Path | None:
+        """Return the path of the file ``votes``; None if there is none, or if it is the file of the ``table``."""
+        if self.votes is None or (file := self.find(self.votes)).resolve() == table.resolve():
+            return None
+        return file
+
     def votes_apart(self, table: Path) -> VoteColumns | None:
-        """Return the columns of the file ``votes``; None if there is none, or if it is the file of the ``table``.
+        """Return the columns of the file ``votes``; None if the votes stand in the ``table``.
 
         Raises:
             LDLError: The file cannot be read, or no layout fits.
         """
-        if self.votes is None or (file := self.find(self.votes)).resolve() == table.resolve():
+        if (file := self.votes_file(table)) is None:
             return None
         header = _header(file)
         item = self.votes_item_column or (self.item_column if self.item_column in header else None)
@@ -139,6 +145,7 @@ class Annotated(LDLDataModule):
         item: str | None = None,
         spell: Callable[[str], str] | None = None,
         columns: VoteColumns | None = None,
+        apart: VoteColumns | None = None,
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
@@ -150,12 +157,15 @@ class Annotated(LDLDataModule):
                 row is an instance.
             spell: Returns the spelling in ``keys`` of an item in the file ``votes``; None compares them as they are.
             columns: Columns of votes in ``table``; None finds them.
+            apart: Columns of the file ``votes``; None finds them, unless the votes stand in ``columns``.
 
         Raises:
             LDLError: Votes are wrong or do not join.
         """
         votes: Any
-        if (apart := self.votes_apart(Path(source))) is not None:
+        if columns is None and apart is None:
+            apart = self.votes_apart(Path(source))
+        if apart is not None:
             votes, columns = self.find(str(self.votes)), apart
         else:
             votes, columns = table.assign(), columns or self.vote_columns(table.columns, source)

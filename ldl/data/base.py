@@ -229,11 +229,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             self._ready, self._cut_fold = False, -1
             self.setup()
 
-    def tell_taken(self, taken: str) -> None:
-        """Keep and print the description of the names found in the file."""
+    def report_columns(self, taken: str) -> None:
+        """Keep and print the description of the columns and other parts of a file that are used."""
         self.taken = taken
         if taken and process_rank() == 0:
             print(f"taken from {getattr(self, 'path', None)}: {taken}", flush=True)
+
+    tell_taken = report_columns  # its name in 0.2.0, which plugins call
 
     def cut(self) -> Fold:
         """Return the rows of ``fold``: scikit-learn's shuffled KFold, by group if there are groups.

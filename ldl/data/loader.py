@@ -30,7 +30,7 @@ from ldl.data.storage import Column
 from ldl.errors import LDLError
 from ldl.plugins import discover, plugin_folders
 
-PRELOADED = "ldl.command.training"
+PRELOADED = "ldl.run.run"
 """Module that imports all that a run needs, once in the server instead of in every loader process."""
 
 FOR_THE_RUN = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
@@ -169,7 +169,7 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
     connector = getattr(data.trainer, "_accelerator_connector", None)
     if collective.world_size > 1 and getattr(connector, "use_distributed_sampler", False):
         raise LDLError(
-            "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
+            "Trainer(use_distributed_sampler=True) would divide the batches among the processes a second time; "
             "pass use_distributed_sampler=False, as the command line does"
         )
     overfits = getattr(data.trainer, "overfit_batches", 0) > 0

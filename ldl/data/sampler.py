@@ -1,4 +1,4 @@
-"""Global batches that are dealt to the processes, and balanced sampling of rare labels."""
+"""Global batches that are distributed over the processes, and balanced sampling of rare labels."""
 
 from __future__ import annotations
 

@@ -253,4 +253,4 @@ class FaceFolder(FaceAges):
         used = [repr(column) if part == column else f"{part} {column!r}" for part, column in columns.items()]
         left = f"; left out {some(records.left_out)}" if records.left_out else ""
         unused = f"; protocol {self.protocol} does not use {some(idle)}" if idle else ""
-        self.tell_taken(f"columns {', '.join(used)}{left}{unused}")
+        self.report_columns(f"columns {', '.join(used)}{left}{unused}")

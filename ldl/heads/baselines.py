@@ -12,8 +12,9 @@ from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding import nearest
 from ldl.methods.evidence import Evidence, weigh
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
-from ldl.methods.training_rows import check_rows, check_targets, shares_of
+from ldl.methods.training_rows import check_rows, check_targets
 from ldl.options import buffer, option, options
 from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
 
@@ -33,17 +34,14 @@ class MeanPredictor(FittedHead):
         super().build(in_features, labels)
         self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, weight: Tensor | None = None) -> None:
-        """Store the mean of ``target`` (N, ..., C), with weights (N,).
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Store the weighted mean of the targets (N, ..., C).
 
         Raises LDLError for no rows, or a row that is no distribution.
         """
-        rows = target.flatten(0, -2)
-        check_targets(type(self).__name__, rows)
-        if weight is None:
-            self.mean.copy_(rows.double().mean(0))
-        else:
-            self.mean.copy_(shares_of(len(rows), weight, rows.device) @ rows.double())
+        target = rows.target.flatten(0, -2)
+        check_targets(type(self).__name__, target)
+        self.mean.copy_(target.double().mean(0) if rows.weight is None else rows.share @ target.double())
 
     def check_state(self) -> None:
         """Raise LDLError unless the mean is a distribution over the labels."""
@@ -81,11 +79,13 @@ class AAKNN(FittedHead):
         self.register_buffer("distributions", torch.full((1, len(labels)), 1 / len(labels)))
         self.register_buffer("weights", torch.ones(1))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, weight: Tensor | None = None) -> None:
-        """Store features (N, F), ``target`` (N, C) and weights (N,). Raises LDLError for a bad feature or target."""
-        check_rows(type(self).__name__, features, target)
-        self.points, self.distributions = (part.to(torch.float32, copy=True) for part in (features, target))
-        self.weights = torch.ones_like(self.points[:, 0]) if weight is None else weight.to(torch.float32, copy=True)
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Store the features, targets and weights of the rows. Raises LDLError for a bad feature or target."""
+        check_rows(type(self).__name__, rows)
+        weight = torch.ones_like(rows.target[:, 0]) if rows.weight is None else rows.weight
+        self.points = rows.features.to(torch.float32, copy=True)
+        self.distributions = rows.target.to(torch.float32, copy=True)
+        self.weights = weight.to(torch.float32, copy=True)
 
     def check_state(self) -> None:
         """Raise LDLError unless the buffers are points with distributions."""
@@ -100,21 +100,22 @@ class AAKNN(FittedHead):
 
     def evidence(self, features: Tensor) -> Evidence:
         """Return the neighbours of one instance (F,), the nearest first."""
-        found, shares = (part[0] for part in self._nearest(features[None]))
-        return weigh([f"row {row}" for row in found.tolist()], shares, self.distributions[found])
+        neighbours, shares = self._nearest(features[None])
+        names = [f"row {row}" for row in neighbours[0].tolist()]
+        return weigh(names, shares[0], self.distributions[neighbours[0]])
 
     def _nearest(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return the neighbours (B, k) and their shares in the prediction."""
-        found = nearest(rows.to(self.points.dtype), self.points, min(self.neighbours, len(self.points)))
-        weights = self.weights[found]
+        neighbours = nearest(rows.to(self.points.dtype), self.points, min(self.neighbours, len(self.points)))
+        weights = self.weights[neighbours]
         before = weights.cumsum(1) - weights
         counted = torch.minimum(weights, (self.neighbours - before).clamp_min(0))
-        return found, counted / counted.sum(1, keepdim=True)
+        return neighbours, counted / counted.sum(1, keepdim=True)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return distributions (..., C) of features (..., F), at least float32."""
-        found, shares = self._nearest(features.reshape(-1, features.shape[-1]))
-        return as_rows((shares[..., None] * self.distributions[found]).sum(1), features)
+        neighbours, shares = self._nearest(features.reshape(-1, features.shape[-1]))
+        return as_rows((shares[..., None] * self.distributions[neighbours]).sum(1), features)
 
     def complete_state(self, state: dict[str, Any], prefix: str) -> None:
         """Add equal weights, which older checkpoints lack."""

@@ -15,15 +15,15 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosted_tree import Shape
-from ldl.methods.forest.boosting import Loss, Plan, Round, Rows, Search, Trees, boost, number_of
+from ldl.methods.forest.boosting import BoostingRows, Loss, Plan, Round, Search, Trees, boost, number_of
 from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.histograms import Newton
 from ldl.methods.forest.predict import add_scores
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, take
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.protocols import with_validation
 from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_trees, longest_path, refuse
 
 DEPTHS = (2, 4, 10)
@@ -91,7 +91,6 @@ class BoostedTrees(FittedHead):
     """
 
     takes_missing: ClassVar[bool] = True
-    uses_group: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("threshold", "values", "start")
     start: Tensor = buffer()
@@ -133,43 +132,36 @@ class BoostedTrees(FittedHead):
         self._longest = 0
 
     @torch.no_grad()
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        group: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Boost on (N, F), which may be NaN, and (N, C), with groups (N,) and weights (N,).
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Boost on the rows, whose features may be NaN; validation rows are whole groups.
 
         Weights multiply the derivatives of the rows; ``min_leaf`` and ``sampling`` count rows. Raises LDLError for too
         few rows.
         """
-        check_rows(type(self).__name__, features, target, missing=True)
-        device = features.device
-        rows = Rows(*(np.ascontiguousarray(part.float().cpu().numpy()) for part in (features, target)))
-        if weight is not None:
-            rows = rows._replace(weight=weight.float().cpu().numpy())
+        check_rows(type(self).__name__, rows, missing=True)
+        device = rows.features.device
+        every = BoostingRows(
+            np.ascontiguousarray(rows.features.float().cpu().numpy()),
+            np.ascontiguousarray(rows.target.float().cpu().numpy()),
+        )
+        if rows.weight is not None:
+            every = every._replace(weight=rows.weight.float().cpu().numpy())
         rounds, lowest, depth = self.rounds, np.nan, PLAIN_DEPTH if self.depth is None else self.depth
         if self.patience is not None:
-            train, watched = self._set_aside(len(target), None if group is None else group.cpu().numpy())
-            own, others = (rows.weight[part] if len(rows.weight) else rows.weight for part in (train, watched))
-            part = Rows(rows.features, take(rows.target, train), train.astype(np.int32), own)
-            seen = Rows(take(rows.features, watched), take(rows.target, watched), weight=others)
-            tried = {
-                each: self._boost_watched(part, seen, each, collective, device)
-                for each in (DEPTHS if self.depth is None else (self.depth,))
+            train, validation = _divide(every, *self._hold_out(rows))
+            trials = {
+                depth: self._boost_watched(train, validation, depth, collective, device)
+                for depth in (DEPTHS if self.depth is None else (self.depth,))
             }
-            depth = min(tried, key=lambda each: tried[each][1])
-            done, lowest = tried[depth]
-            rounds, start = len(done), part.start
-            del part, seen, train, watched
+            depth = min(trials, key=lambda depth: trials[depth][1])
+            boosted, lowest = trials[depth]
+            rounds, start = len(boosted), train.start
+            del train, validation
         if self.patience is None or self.refit:
-            start = rows.start
-            with closing(boost(rows, rounds, self._plan(depth), collective, device)) as boosting:
-                done = list(track(boosting, rounds, "boosting trees", self.shows_progress))
-        trees = [tree for each in done for tree in each.trees]
+            start = every.start
+            with closing(boost(every, rounds, self._plan(depth), collective, device)) as boosting:
+                boosted = list(track(boosting, rounds, "boosting trees", self.shows_progress))
+        trees = [tree for each in boosted for tree in each.trees]
         gains = np.zeros(self.in_features)
         for tree in trees:
             np.add.at(gains, tree.feature[tree.feature >= 0], tree.gain[tree.feature >= 0])
@@ -216,8 +208,10 @@ class BoostedTrees(FittedHead):
         """Return the number of rounds, and the validation loss if there is one."""
         forest = self.forest
         each = 1 if forest.values.shape[1] == len(self.labels) else len(self.labels)
-        found = {"rounds": float(len(forest.roots) // each)}
-        return found if bool(self.validation_loss.isnan()) else found | {"validation_loss": float(self.validation_loss)}
+        results = {"rounds": float(len(forest.roots) // each)}
+        if not bool(self.validation_loss.isnan()):
+            results["validation_loss"] = float(self.validation_loss)
+        return results
 
     def _plan(self, depth: int) -> Plan:
         newton = Newton(self.l2, self.min_leaf, self.min_hessian, self.search == "random")
@@ -227,7 +221,7 @@ class BoostedTrees(FittedHead):
         return Plan(shape, self.trees, self.objective, self.sampling, share, self.bins, run_seed(self.seed), threads)
 
     def _boost_watched(
-        self, train: Rows, watched: Rows, depth: int, collective: Collective, device: torch.device
+        self, train: BoostingRows, watched: BoostingRows, depth: int, collective: Collective, device: torch.device
     ) -> tuple[list[Round], float]:
         """Return the rounds up to the lowest loss of the validation rows, and this loss."""
         assert self.patience is not None
@@ -243,13 +237,23 @@ class BoostedTrees(FittedHead):
                     break
         return done[:best], lowest
 
-    def _set_aside(self, rows: int, group: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _hold_out(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the training rows, and of the validation rows."""
-        units, what = (rows, "rows") if group is None else (len(np.unique(group)), "groups")
+        units, unit = (len(rows), "rows") if rows.group is None else (len(rows.group.unique()), "groups")
         if not 0 < round(self.validation * units) < units:
             raise LDLError(
-                f"BoostedTrees.validation {self.validation:g} of {units} training {what} leaves none to validate or to "
+                f"BoostedTrees.validation {self.validation:g} of {units} training {unit} leaves none to validate or to "
                 "learn from; give more, or BoostedTrees.patience null, which boosts all rounds on all rows"
             )
-        cut = with_validation(np.arange(rows), np.arange(0), self.validation, run_seed(self.seed), groups=group)
-        return cut.train, cut.val
+        return rows.hold_out(self.validation, run_seed(self.seed))
+
+
+def _divide(rows: BoostingRows, train: np.ndarray, validation: np.ndarray) -> tuple[BoostingRows, BoostingRows]:
+    """Return the training rows, which share the features of all rows, and copies of the validation rows."""
+    train_weight, weight = rows.weight, rows.weight
+    if len(rows.weight):
+        train_weight, weight = rows.weight[train], rows.weight[validation]
+    return (
+        BoostingRows(rows.features, take(rows.target, train), train.astype(np.int32), train_weight),
+        BoostingRows(take(rows.features, validation), take(rows.target, validation), weight=weight),
+    )

@@ -17,8 +17,9 @@ from ldl.labels import LabelSpace
 from ldl.methods.embedding import inverse_root, rbf
 from ldl.methods.evidence import Evidence, of_leaves
 from ldl.methods.forest.oblique import ObliqueForest, ObliqueRules, Truth, grow_oblique, join_oblique, leaf_means, reach
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
-from ldl.methods.training_rows import check_rows, shares_of
+from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.validation.tensors import (
@@ -77,7 +78,6 @@ class CostSensitiveForest(FittedHead):
         seed: Seed of the forest; None uses the run's seed.
     """
 
-    uses_value: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = (
         "threshold", "weights", "centre", "scale", "landmark", "root", "leaf_targets", "leaf_values"
@@ -128,26 +128,18 @@ class CostSensitiveForest(FittedHead):
         return ObliqueForest(*(getattr(self, name) for name in ObliqueForest._fields))
 
     @torch.no_grad()
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        value: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Grow the forest on (N, F) and (N, C), with the labels themselves, (N,) or (N, 2); None decodes ``target``.
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Grow the forest; rows without values get those of their decoded targets.
 
-        The weights (N,) are the odds of a row in the bootstrap samples, and their sum replaces N in ``sampling``.
+        The weights are the odds of a row in the bootstrap samples, and their sum replaces N in ``sampling``.
         Raises LDLError for no rows, a bad feature or target, or values without a logarithm.
         """
-        check_rows(type(self).__name__, features, target)
-        target = target.double()
-        values = self._values(target, value)
+        check_rows(type(self).__name__, rows)
+        target = rows.target.double()
+        values = self._values(target, rows.value)
         # One thread, because sums of several depend on how many there are.
         with one_thread(), threadpool_limits(1):
-            share = shares_of(len(features), weight, features.device)
-            mapped = self._learn_map(features.double(), share, collective)
+            mapped = self._learn_map(rows.features.double(), rows.share, collective)
         truth = self._truth(target, values)
         width = mapped.shape[1]
         tried = width**-0.5 if self.features is None else self.features
@@ -157,10 +149,11 @@ class CostSensitiveForest(FittedHead):
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         seed = run_seed(self.seed)
-        weights = None if weight is None else weight.double().cpu().numpy()
-        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed, weights)
+        grown = grow_oblique(
+            mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed, rows.weight_array
+        )
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
-        forest = join_oblique(trees, rules.features, features.device, collective)
+        forest = join_oblique(trees, rules.features, target.device, collective)
         self.register_buffers(**forest._asdict())
         self._longest = longest_path(forest.roots, forest.split >= 0, forest.child)
         self.leaf_targets, self.leaf_values = leaf_means(forest, target), leaf_means(forest, values)

@@ -13,6 +13,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import gather_leaves, onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.methods.evidence import Evidence, weigh
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
 from ldl.options import buffer, option, options
 from ldl.validation.tensors import check_buffers, check_range, check_shapes, check_simplex
@@ -87,15 +88,13 @@ class DSNA(CostSensitiveForest):
         self.register_buffer("codes", self._codes(self.targets, self.leaf_values))
 
     @torch.no_grad()
-    def fit(  # type: ignore[override]  # a neighbour has no weight, so there is none in ``fit`` either
-        self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None
-    ) -> None:
+    def fit(self, rows: Rows, collective: Collective) -> None:
         """Grow the forest and store the training rows; see :meth:`CostSensitiveForest.fit`."""
-        super().fit(features, target, collective, value)
+        super().fit(rows, collective)
         with one_thread():
-            self.points = self.map(features)
-        self.targets = target.to(torch.float64, copy=True)
-        self.codes = self._codes(self.targets, self._values(self.targets, value)).to(torch.float64, copy=True)
+            self.points = self.map(rows.features)
+        self.targets = rows.target.to(torch.float64, copy=True)
+        self.codes = self._codes(self.targets, self._values(self.targets, rows.value)).to(torch.float64, copy=True)
 
     def check_state(self) -> None:
         """Raise LDLError for a wrong forest or wrong training rows."""

@@ -275,7 +275,7 @@ class LDLF(AlternatingHead):
                 f"LDLF.members {self.members} share the hidden layers, and there are none; give hidden, or members: 1"
             )
         if self.trees % self.members:
-            raise LDLError(f"LDLF.members {self.members} must divide trees, {self.trees}, which are dealt evenly")
+            raise LDLError(f"LDLF.members {self.members} must divide trees, {self.trees}, which it distributes evenly")
         if self.outputs is not None and self.outputs < nodes:
             raise LDLError(
                 f"LDLF.outputs {self.outputs!r} must be at least {nodes}, the split nodes of a tree of depth "

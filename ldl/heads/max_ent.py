@@ -11,6 +11,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.max_ent import along_features, choose_l2, fit_max_ent, principal_axes
+from ldl.methods.rows import Rows
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
@@ -37,7 +38,6 @@ class MaxEnt(FittedHead):
         chosen_l2: The chosen penalty if ``l2`` is None.
     """
 
-    uses_group: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     float32_buffers: ClassVar[tuple[str, ...]] = ("weight", "bias")
     weight: Tensor = buffer()
@@ -55,35 +55,27 @@ class MaxEnt(FittedHead):
         if self.l2 is None:
             self.register_buffers(chosen_l2=torch.tensor(torch.nan))
 
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        group: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Fit on (N, F) and (N, C), with groups (N,) to choose ``l2``, and weights (N,).
-
-        Raises LDLError for a bad row.
-        """
-        check_rows(type(self).__name__, features, target)
-        rows, wanted = features.double().cpu().numpy(), target.double().cpu().numpy()
-        shares = None if weight is None else weight.double().cpu().numpy()
-        constant = bool((rows == rows[0]).all())  # without variance there are no principal axes
-        axes = None if self.l2 == 0 or constant else principal_axes(rows)
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Fit on the rows; their groups matter for the choice of ``l2`` alone. Raises LDLError for a bad row."""
+        check_rows(type(self).__name__, rows)
+        features, target = rows.features.double().cpu().numpy(), rows.target.double().cpu().numpy()
+        weight = rows.weight_array
+        constant = bool((features == features[0]).all())  # without variance there are no principal axes
+        axes = None if self.l2 == 0 or constant else principal_axes(features)
         variance = None
         if axes is not None:
-            rows, variance = axes.transform(rows), axes.explained_variance_
+            features, variance = axes.transform(features), axes.explained_variance_
         l2 = self.l2
         if l2 is None:
-            groups = None if group is None else group.cpu().numpy()
-            l2 = choose_l2(rows, wanted, self.iterations, self.tolerance, groups, variance, shares, self.shows_progress)
+            l2 = choose_l2(
+                features, target, self.iterations, self.tolerance, rows.group_array, variance, weight,
+                self.shows_progress,
+            )  # fmt: skip
             self.chosen_l2.fill_(l2)
         bar = iter(track(range(self.iterations), self.iterations, "fitting", self.shows_progress))
         next(bar)
         weights = fit_max_ent(
-            rows, wanted, l2, self.iterations, self.tolerance, variance, step=lambda: next(bar, None), shares=shares
+            features, target, l2, self.iterations, self.tolerance, variance, step=lambda: next(bar, None), shares=weight
         )
         bar.close()  # type: ignore[attr-defined]
         both = torch.from_numpy(weights if axes is None else along_features(weights, axes))

@@ -13,6 +13,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding import inverse_root, nearest, neighbour_graphs, preserve, rbf
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, traced
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
@@ -83,13 +84,13 @@ class MSLP(FittedHead):
         self.register_buffers(points=torch.zeros(1, 1), distributions=torch.full((1, len(labels)), 1 / len(labels)))
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Fit on (N, F) and (N, C). Features that do not vary give the mean distribution.
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Fit on the rows. Features that do not vary give the mean distribution.
 
         Raises LDLError for a bad row, a gamma outside float32, or a dimension without cost for ``commute``.
         """
-        check_rows(type(self).__name__, features, target)
-        features, target = features.float(), target.float()
+        check_rows(type(self).__name__, rows)
+        features, target = rows.features.float(), rows.target.float()
         if self.kernel == "rbf":
             self._choose_landmarks(features)
         mapped = self._map(features).double()
@@ -97,14 +98,14 @@ class MSLP(FittedHead):
         graphs = neighbour_graphs(features, target, self.positives, self.spread, self.negatives, self.sigma)
         dimensions = max(1, round(self.ratio * target.shape[1]))
         centred = (mapped - centre).cpu().numpy()
-        rows = centred if self.centred else mapped.cpu().numpy()
-        found, cost = preserve(rows, *graphs, self.beta, self.ridge, dimensions)
+        inputs = centred if self.centred else mapped.cpu().numpy()
+        vectors, cost = preserve(inputs, *graphs, self.beta, self.ridge, dimensions)
         if self.metric == "commute" and not (cost > 0).all():
             raise LDLError(
                 f"MSLP.metric 'commute' divides by the cost of each dimension, and a cost is {cost.min():.3g}; give "
                 f"a ridge above {self.ridge}, or take 'degree'"
             )
-        projection = torch.from_numpy(found / np.sqrt(cost) if self.metric == "commute" else found)
+        projection = torch.from_numpy(vectors / np.sqrt(cost) if self.metric == "commute" else vectors)
         # The scale of V^T X^T D+ X V = I is tiny, so normalise the embedding.
         spread = (torch.from_numpy(centred) @ projection).square().mean().sqrt() if projection.numel() else 0.0
         self.centre = centre.to(features)
@@ -130,8 +131,8 @@ class MSLP(FittedHead):
     def forward(self, features: Tensor) -> Tensor:
         """Return distributions (..., C) of features (..., F), at least float32."""
         rows = self.embed(features.reshape(-1, features.shape[-1]))
-        found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
-        return as_rows(self.distributions[found].mean(1), features)
+        neighbours = nearest(rows, self.points, min(self.neighbours, len(self.points)))
+        return as_rows(self.distributions[neighbours].mean(1), features)
 
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)

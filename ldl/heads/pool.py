@@ -6,7 +6,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,23 +14,21 @@ from torch import Tensor, nn
 from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import FittedHead, Head, ImageHead, wanted_of
+from ldl.head import FittedHead, Head, ImageHead
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.structrf import StructRF
 from ldl.heads.trained import Trained
 from ldl.heads.wrappers import Mirrored, Scaled
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import PoolMean, pool, pool_weights
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
-from ldl.methods.training_rows import check_rows, shares_of
+from ldl.methods.training_rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
 from ldl.protocols import kfold
 from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
-
-Columns = dict[str, Tensor | None]
-"""Columns that a head may take besides features and target; None if unknown."""
 
 
 @options
@@ -63,8 +61,6 @@ class Pool(FittedHead):
             weights were fitted to the same rows.
     """
 
-    uses_value: ClassVar[bool] = True
-    uses_group: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     float32_buffers: ClassVar[tuple[str, ...]] = ("weights", "base")
     weights: Tensor = buffer()
@@ -105,39 +101,20 @@ class Pool(FittedHead):
         if self.mean == "multiplicative":
             self.register_buffers(base=torch.full((len(labels),), 1 / len(labels)))
 
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        value: Tensor | None = None,
-        group: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Fit on (N, F), (N, C), and optional values (N, ...), groups (N,) and weights (N,).
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Fit the weights and the members.
 
         Raises LDLError for too few rows or groups, or an error of a member, with its name.
         """
-        check_rows(type(self).__name__, features, target)
-        columns = {"value": value, "group": group, "weight": weight}
-        share = shares_of(len(target), weight, target.device)
-        base = share @ target.double()
+        check_rows(type(self).__name__, rows)
+        base = rows.share @ rows.target.double()
         if self.mean == "multiplicative":
             self.base = base.to(self.base)
         if len(self.members) > 1:
-            outside = self._predict_outside(features, target, columns, collective)
-            predicted, wanted, known = (each.double().cpu().numpy() for each in (outside, target, base))
-            rows = len(target) if weight is None else float(weight.double().sum())
-            shrinkage = self.shrinkage / (rows if group is None else len(group.unique()))
-            shares = share.cpu().numpy()
-            weights = torch.from_numpy(pool_weights(predicted, wanted, self.mean, known, shrinkage, shares))
-            pooled = pool(outside, weights.to(outside), self.mean, base)
-            self.member_kl = (kl(outside, target.double()) @ share).to(self.weights)
-            self.pool_kl = (kl(pooled, target.double()) @ share).to(self.weights)
-            self.weights = collective.broadcast(weights.to(self.weights))
+            self._fit_weights(rows, base, collective)
         for number in track(self.used, len(self.used), "fitting members", self.shows_progress):
             with self._naming(number):
-                _fit(self.members[number], features, target, columns, collective)
+                self._member(number).fit(rows, collective)
 
     def forward(self, features: Tensor) -> Tensor:
         """Pool the members with a positive weight: (..., F) to (..., C)."""
@@ -156,12 +133,12 @@ class Pool(FittedHead):
     @property
     def names(self) -> list[str]:
         """Class names of the members, or of the heads that they wrap; equal names are numbered."""
-        found = [type(m.head if isinstance(m, Mirrored | Scaled | Trained) else m).__name__ for m in self.members]
-        counts, seen = Counter(found), Counter[str]()
-        for number, name in enumerate(found):
+        names = [type(m.head if isinstance(m, Mirrored | Scaled | Trained) else m).__name__ for m in self.members]
+        counts, seen = Counter(names), Counter[str]()
+        for number, name in enumerate(names):
             seen[name] += 1
-            found[number] = f"{name}_{seen[name]}" if counts[name] > 1 else name
-        return found
+            names[number] = f"{name}_{seen[name]}" if counts[name] > 1 else name
+        return names
 
     def summary(self) -> dict[str, float]:
         """Return weight and out-of-fold KL of every member, and the KL of the pool; none for a single member."""
@@ -183,24 +160,39 @@ class Pool(FittedHead):
         if float(self.weights.min()) < 0:
             refuse(self, "weights", f"has {float(self.weights.min()):g}, below 0")
 
-    def _predict_outside(self, features: Tensor, target: Tensor, columns: Columns, collective: Collective) -> Tensor:
+    def _fit_weights(self, rows: Rows, base: Tensor, collective: Collective) -> None:
+        """Fit the weights to out-of-fold predictions; ``base`` (C,) is the mean distribution."""
+        outside, target, share = self._predict_outside(rows, collective), rows.target.double(), rows.share
+        count = len(rows) if rows.weight is None else float(rows.weight.double().sum())
+        shrinkage = self.shrinkage / (count if rows.group is None else len(rows.group.unique()))
+        predicted, true, mean, shares = (tensor.double().cpu().numpy() for tensor in (outside, target, base, share))
+        weights = torch.from_numpy(pool_weights(predicted, true, self.mean, mean, shrinkage, shares))
+        pooled = pool(outside, weights.to(outside), self.mean, base)
+        self.member_kl = (kl(outside, target) @ share).to(self.weights)
+        self.pool_kl = (kl(pooled, target) @ share).to(self.weights)
+        self.weights = collective.broadcast(weights.to(self.weights))
+
+    def _predict_outside(self, rows: Rows, collective: Collective) -> Tensor:
         """Return out-of-fold predictions of every member, (M, N, C) float64."""
-        group = columns["group"]
-        groups, seed = None if group is None else group.cpu().numpy(), run_seed(self.seed)
+        seed, groups, device = run_seed(self.seed), rows.group_array, rows.target.device
         try:
-            cuts = [kfold(len(target), self.folds, fold, seed, groups=groups) for fold in range(self.folds)]
+            cuts = [kfold(len(rows), self.folds, fold, seed, groups=groups) for fold in range(self.folds)]
         except LDLError as error:
             raise LDLError(f"Pool.{error}") from None
-        outside = target.new_empty(len(self.members), *target.shape, dtype=torch.float64)
+        outside = rows.target.new_empty(len(self.members), *rows.target.shape, dtype=torch.float64)
         jobs = [(number, cut) for number in range(len(self.members)) for cut in cuts]
         for number, cut in track(jobs, len(jobs), "fitting members on inner folds", self.shows_progress):
-            inside, left_out = (torch.from_numpy(rows).to(target.device) for rows in (cut.train, cut.test))
-            chosen = {name: None if column is None else column[inside] for name, column in columns.items()}
+            train, test = torch.from_numpy(cut.train).to(device), torch.from_numpy(cut.test).to(device)
             with self._naming(number):
-                member = copy.deepcopy(self.members[number]).eval()
-                _fit(member, features[inside], target[inside], chosen, collective)
-                outside[number, left_out] = member(features[left_out]).to(outside)
+                member = copy.deepcopy(self._member(number)).eval()
+                member.fit(rows[train], collective)
+                outside[number, test] = member(rows.features[test]).to(outside)
         return outside
+
+    def _member(self, number: int) -> FittedHead:
+        member = self.members[number]
+        assert isinstance(member, FittedHead)  # by build
+        return member
 
     def _place(self, number: int) -> str:
         return f"Pool.members[{number}] {type(self.members[number]).__name__}"
@@ -215,7 +207,3 @@ class Pool(FittedHead):
         except Exception as error:
             error.add_note(f"in {self._place(number)}")
             raise
-
-
-def _fit(member: Any, features: Tensor, target: Tensor, columns: Columns, collective: Collective) -> None:
-    member.fit(features, target, collective, **wanted_of(member, columns))

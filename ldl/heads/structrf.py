@@ -18,6 +18,7 @@ from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.grower import Rules, fitted_tree, grow_trees
 from ldl.methods.forest.predict import average, average_without, reach
 from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows
 from ldl.metrics.functional import kl, mean_of
@@ -81,7 +82,6 @@ class StructRF(FittedHead):
     """
 
     exact: ClassVar[tuple[str, ...]] = ("threshold", "values")
-    uses_group: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     roots: Tensor = buffer()
     importances: Tensor = buffer()
@@ -119,24 +119,17 @@ class StructRF(FittedHead):
         self._longest = 0
 
     @torch.no_grad()
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        group: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Grow the forest on (N, F) and (N, C); groups (N,) only affect the out-of-bag estimate.
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Grow the forest; groups only affect the out-of-bag estimate.
 
-        The weights (N,) are the odds of a row in the bootstrap samples, and their sum replaces N in ``sampling``.
+        The weights are the odds of a row in the bootstrap samples, and their sum replaces N in ``sampling``.
 
         Raises LDLError for no rows, or a feature that is not finite.
         """
-        check_rows(type(self).__name__, features, target)
-        rows = features.float().cpu().numpy()
-        distributions = np.ascontiguousarray(target.float().cpu().numpy())
-        weights = None if weight is None else weight.double().cpu().numpy()
+        check_rows(type(self).__name__, rows)
+        device = rows.features.device
+        features = rows.features.float().cpu().numpy()
+        distributions = np.ascontiguousarray(rows.target.float().cpu().numpy())
         tries = max(1, round(self.features * self.in_features))
         rules = Rules(
             get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
@@ -144,23 +137,23 @@ class StructRF(FittedHead):
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         grown = grow_trees(
-            rows, distributions, rules, numbers,
+            features, distributions, rules, numbers,
             sampling=self.sampling, replace=self.replace, bins=self.bins, seed=run_seed(self.seed),
-            threads=self.threads or torch.get_num_threads(), weight=weights,
+            threads=self.threads or torch.get_num_threads(), weight=rows.weight_array,
         )  # fmt: skip
-        trees, gains = [], np.zeros((len(numbers), rows.shape[1]))
+        trees, gains = [], np.zeros((len(numbers), self.in_features))
         for number, tree in enumerate(track(grown, len(numbers), "growing trees", self.shows_progress)):
             trees.append(fitted_tree(tree, distributions))
             gains[number] = tree.gain
-        forest = join_trees(trees, distributions.shape[1], features.device, collective)
+        forest = join_trees(trees, distributions.shape[1], device, collective)
         self.register_buffers(**forest.buffers())
         self._longest = longest_path(forest.roots, forest.feature >= 0, forest.child)
-        gain = interleave(collective.gather(torch.from_numpy(gains).to(features.device))).sum(0)
+        gain = interleave(collective.gather(torch.from_numpy(gains).to(device))).sum(0)
         self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
         if self.out_of_bag:
-            groups = np.arange(len(rows), dtype=np.int32) if group is None else group.cpu().numpy()
-            measured = self._measure_out_of_bag(rows, distributions, groups, weights, collective)
-            self.out_of_bag_kl = measured.to(features.device)
+            groups = np.arange(len(rows), dtype=np.int32) if rows.group is None else rows.group.cpu().numpy()
+            estimate = self._measure_out_of_bag(features, distributions, groups, rows.weight_array, collective)
+            self.out_of_bag_kl = estimate.to(device)
 
     def forward(self, features: Tensor) -> Tensor:
         """Average the leaves of the trees: (..., F) to (..., C), at least float32.
@@ -198,38 +191,39 @@ class StructRF(FittedHead):
 
     def _measure_out_of_bag(
         self,
-        rows: np.ndarray,
+        features: np.ndarray,
         distributions: np.ndarray,
         group: np.ndarray,
         weight: np.ndarray | None,
         collective: Collective,
     ) -> Tensor:
         """Share the rows over the processes; each row's sum runs over the trees in order, so the bits agree."""
-        own, held, places = (part[collective.rank :: collective.world_size] for part in (rows, distributions, group))
-        seen = np.zeros((self.trees, -(-len(own) // 8)), np.uint8)
+        mine = slice(collective.rank, None, collective.world_size)
+        features_here, targets_here, groups_here = features[mine], distributions[mine], group[mine]
+        count = len(features_here)
+        seen = np.zeros((self.trees, -(-count // 8)), np.uint8)
         whole = np.zeros(group.max() + 1, np.bool_)
         for number in range(self.trees):
             whole[:] = False
-            drawn = bootstrap(len(rows), self.sampling, self.replace, run_seed(self.seed), number, weight)[0]
+            drawn = bootstrap(len(features), self.sampling, self.replace, run_seed(self.seed), number, weight)[0]
             whole[group[drawn]] = True
-            seen[number] = np.packbits(whole[places], bitorder="little")
+            seen[number] = np.packbits(whole[groups_here], bitorder="little")
         on_cpu = FlatForest(*(tensor.cpu() for tensor in self.forest.buffers().values()))
-        divergence, trusted = torch.empty(2, len(own), dtype=torch.float64)
-        for first in range(0, len(own), PART):
-            part = slice(first, first + PART)
+        divergence, trusted = torch.empty(2, count, dtype=torch.float64)
+        for first in range(0, count, PART):
+            block = slice(first, first + PART)
             unseen = seen[:, first // 8 : (first + PART) // 8]
             predicted = average_without(
-                torch.from_numpy(own[part]), on_cpu, unseen, self.threads or torch.get_num_threads()
+                torch.from_numpy(features_here[block]), on_cpu, unseen, self.threads or torch.get_num_threads()
             )
-            divergence[part] = kl(predicted.double(), torch.from_numpy(held[part]).double())
+            divergence[block] = kl(predicted.double(), torch.from_numpy(targets_here[block]).double())
             saw = np.unpackbits(unseen, axis=1, count=len(predicted), bitorder="little").sum(0, dtype=np.int64)
-            trusted[part] = torch.from_numpy(saw <= 0.9 * self.trees)
+            trusted[block] = torch.from_numpy(saw <= 0.9 * self.trees)
         table = torch.stack([divergence, trusted], 1).to(self.roots.device)
         divergence, trusted = interleave(collective.gather(table)).T
         # Few trees saw no row of a large group, and they do not represent the forest.
         if trusted.mean() < 0.5:
             return divergence.new_tensor(torch.nan).float()
-        known = ~divergence.isnan()
-        return mean_of(
-            divergence[known], None if weight is None else torch.from_numpy(weight).to(known.device)[known]
-        ).float()
+        estimated = ~divergence.isnan()
+        weights = None if weight is None else torch.from_numpy(weight).to(divergence.device)[estimated]
+        return mean_of(divergence[estimated], weights).float()

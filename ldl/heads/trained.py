@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import torch
@@ -16,11 +17,12 @@ from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError, SharedError
-from ldl.head import AlternatingHead, FittedHead, Head, wanted_of
+from ldl.head import AlternatingHead, FittedHead, Head, compute_loss
 from ldl.heads.softmax import Softmax
 from ldl.heads.wrappers import ScalingHead
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import Mean, pool
+from ldl.methods.rows import Rows, check_weight
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
@@ -49,7 +51,6 @@ class Trained(ScalingHead):
         seed: Seed of the repeats; None uses the run's seed.
     """
 
-    uses_value: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     members: list[Head] = buffer()
 
@@ -85,30 +86,22 @@ class Trained(ScalingHead):
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
         self.build_scaling(in_features)
 
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        value: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Train on (N, F), (N, C) and optional values (N, ...) and weights (N,).
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Train the repeats.
 
         Raises LDLError for a bad row, a divergent loss, or weights for a head that takes none.
         """
-        check_rows(type(self).__name__, features, target)
-        dtype = torch.promote_types(features.dtype, torch.float32)
-        self.learn_scaling(features, weight)
-        columns = {"features": self.scaled(features.to(dtype)), "target": target.to(dtype)}
-        known = {"value": value, "weight": weight}
-        columns |= {name: column for name, column in wanted_of(self.head, known).items() if column is not None}
-        failed = target.new_zeros(())
+        check_rows(type(self).__name__, rows)
+        check_weight(self.head, rows.weight)
+        dtype = torch.promote_types(rows.features.dtype, torch.float32)
+        self.learn_scaling(rows.features, rows.weight)
+        rows = replace(rows, features=self.scaled(rows.features.to(dtype)), target=rows.target.to(dtype))
+        failed = rows.target.new_zeros(())
         for number in range(collective.rank, self.repeats, collective.world_size):
-            with self._drawing(number, features.device):
-                head = self._make().to(columns["features"])
+            with self._drawing(number, rows.features.device):
+                head = self._make().to(rows.features)
                 options = self.epochs, self.batch_size, self.lr, self.weight_decay, self.mixup
-                learn(head, columns, *options, self.steps, self.shows_progress)
+                learn(head, rows, *options, self.steps, self.shows_progress)
             learned = head.state_dict()
             if all(bool(tensor.isfinite().all()) for tensor in learned.values()):
                 self.members[number].load_state_dict(learned)
@@ -163,7 +156,7 @@ class Trained(ScalingHead):
 @torch.enable_grad()
 def learn(
     head: Head,
-    columns: dict[str, Tensor],
+    rows: Rows,
     epochs: int,
     batch_size: int,
     lr: float,
@@ -178,8 +171,7 @@ def learn(
 
     Args:
         head: A head that learns by gradient; an alternating head is also updated when it is due.
-        columns: ``features`` (N, F), ``target`` (N, C) and optional ``value`` (N, ...) and ``weight`` (N,), which the
-            head takes.
+        rows: The training rows.
         epochs: Passes over the rows.
         batch_size: Rows per batch.
         lr: Initial learning rate.
@@ -188,27 +180,25 @@ def learn(
         steps: Largest number of batches, but at least one epoch; None sets no limit.
         show: Whether to draw a progress bar.
     """
-    rows, device = len(columns["target"]), columns["target"].device
     optimizer = torch.optim.AdamW(head.parameters(), lr, weight_decay=weight_decay)
-    batches = math.ceil(rows / batch_size)
+    batches = math.ceil(len(rows) / batch_size)
     epochs = epochs if steps is None else max(1, min(epochs, round(steps / batches)))
     schedule = WarmupCosine(optimizer, 0.0, epochs * batches)
-    columns = {name: column.contiguous() for name, column in columns.items()}
+    rows = rows.map(Tensor.contiguous)
     head.train()
     for _ in track(range(epochs), epochs, f"training {type(head).__name__}", show):
-        for part in torch.randperm(rows).to(device).split(batch_size):
-            batch = {name: column[part] for name, column in columns.items()}
-            batch = mix_pairs(batch, mixup) if mixup else batch
-            features, target = batch["features"], batch["target"]
-            known = {"value": batch.get("value"), "weight": batch.get("weight")}
-            losses = head.loss(features, target, **wanted_of(head, known))
+        for numbers in torch.randperm(len(rows)).to(rows.target.device).split(batch_size):
+            batch = rows[numbers]
+            batch = Rows(**mix_pairs(batch.columns, mixup)) if mixup else batch
+            losses = compute_loss(head, batch)
             optimizer.zero_grad()
             losses["loss"].backward()
             optimizer.step()
             schedule.step()
             if isinstance(head, AlternatingHead):
-                weighted = target if "weight" not in batch else target * batch["weight"].to(target)[:, None]
-                head.observe(losses.get("memory", features), weighted)
+                target = batch.target
+                weighted = target if batch.weight is None else target * batch.weight.to(target)[:, None]
+                head.observe(losses.get("memory", batch.features), weighted)
                 if head.update_due:
                     head.update(Collective())
     head.eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,19 +13,18 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling, scale
 from ldl.errors import LDLError
-from ldl.head import FittedHead, Head, ImageHead, wanted_of
+from ldl.head import FittedHead, Head, ImageHead
 from ldl.heads.max_ent import MaxEnt
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
 from ldl.methods.lbp import mirrored_bins
 from ldl.methods.opinion_pool import pool
+from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, check_options, option, options
 from ldl.validation.tensors import check_shapes
 
-Columns = dict[str, Tensor | None]
-"""The ``value``, ``group`` and ``weight`` of the rows, None if unknown."""
 PREFIX = "scaling_"
 """Prefix of the buffers of a scaling."""
 SHAPES = {"quantiles": "Q F", "references": "Q"}
@@ -89,8 +89,6 @@ class ScalingHead(FittedHead):
 class _Wrapper(FittedHead):
     """Base of heads around one head that is fitted on rows; None is ``MaxEnt``."""
 
-    uses_value: ClassVar[bool] = True
-    uses_group: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
     head: Head
     fix_images: ClassVar[str]
@@ -114,28 +112,15 @@ class _Wrapper(FittedHead):
         """Return the summary of the head."""
         return self._fitted.summary()
 
-    def fit(
-        self,
-        features: Tensor,
-        target: Tensor,
-        collective: Collective,
-        value: Tensor | None = None,
-        group: Tensor | None = None,
-        weight: Tensor | None = None,
-    ) -> None:
-        """Fit on (N, F), (N, C), and optional values (N, ...), groups (N,) and weights (N,).
-
-        Raises LDLError for a bad row, or weights for a head that takes none.
-        """
-        check_rows(type(self).__name__, features, target)
-        columns: Columns = {"value": value, "group": group, "weight": weight}
-        features, target, columns = self._prepare(features, target, columns)
+    def fit(self, rows: Rows, collective: Collective) -> None:
+        """Fit the head. Raises LDLError for a bad row, or weights for a head that takes none."""
+        check_rows(type(self).__name__, rows)
         self._fitted.shows_progress = self.shows_progress
-        self._fitted.fit(features, target, collective, **wanted_of(self.head, columns))
+        self._fitted.fit(self._prepare(rows), collective)
 
     @abstractmethod
-    def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
-        """Return the features, targets and columns to which the head is fitted."""
+    def _prepare(self, rows: Rows) -> Rows:
+        """Return the rows to which the head is fitted."""
 
     @property
     def _fitted(self) -> FittedHead:
@@ -169,9 +154,9 @@ class Scaled(_Wrapper, ScalingHead):
         super().build(in_features, labels)
         self.build_scaling(in_features)
 
-    def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
-        self.learn_scaling(features, columns["weight"])
-        return self.scaled(features), target, columns
+    def _prepare(self, rows: Rows) -> Rows:
+        self.learn_scaling(rows.features, rows.weight)
+        return replace(rows, features=self.scaled(rows.features))
 
     def forward(self, features: Tensor) -> Tensor:
         """Apply the head to the scaled features: (..., F) to (..., C)."""
@@ -222,13 +207,13 @@ class Mirrored(_Wrapper):
         super().build(in_features, labels)
         self.register_buffer("places", torch.from_numpy(self._find_places(in_features)), persistent=False)
 
-    def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
+    def _prepare(self, rows: Rows) -> Rows:
         if self.mirror is None:
-            return features, target, columns
-        group = columns["group"]
-        columns["group"] = torch.arange(len(features), device=features.device) if group is None else group
-        both = {name: None if column is None else torch.cat([column, column]) for name, column in columns.items()}
-        return torch.cat([features, features[:, self.places]]), target.repeat(2, 1), both
+            return rows
+        if rows.group is None:
+            rows = replace(rows, group=torch.arange(len(rows), device=rows.target.device))
+        mirrored = replace(rows, features=rows.features[:, self.places]).columns
+        return Rows(**{name: torch.cat([column, mirrored[name]]) for name, column in rows.columns.items()})
 
     def forward(self, features: Tensor) -> Tensor:
         """Average the predictions for features (..., F) and for their mirror images: (..., C)."""

@@ -29,6 +29,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
 from ldl.errors import LDLError
 from ldl.head import Head
+from ldl.jobs.store import digest
 from ldl.options import names_with_role, role_of
 from ldl.protocols import Fold
 from ldl.run.run_options import run_names, trainer_names
@@ -76,9 +77,9 @@ def _remove(content: Any, base: type, *roles: str) -> None:
     An option that its class gives no role has the role of its name in other classes.
     """
     names = names_with_role(base, *roles)
-    for part in _parts(content):
-        if isinstance(part, dict) and isinstance(part.get("class_path"), str):
-            cls, options = pydoc.locate(part["class_path"]), part.get("init_args") or {}
+    for value in _values(content):
+        if isinstance(value, dict) and isinstance(value.get("class_path"), str):
+            cls, options = pydoc.locate(value["class_path"]), value.get("init_args") or {}
             for name in names & options.keys():
                 if role_of(cls, name) in ("", *roles):
                     del options[name]
@@ -87,17 +88,19 @@ def _remove(content: Any, base: type, *roles: str) -> None:
 def file_digests(content: Any) -> dict[str, str]:
     """Return digests of the files that a part of a configuration names, also weights found by a network's name."""
     files: dict[str, str | Path] = {}
-    for part in _parts(content):
-        if isinstance(part, str) and os.path.isfile(part):
-            files[part] = part
-        elif isinstance(part, dict) and (file := _found_weights(part)):
+    for value in _values(content):
+        if isinstance(value, str) and os.path.isfile(value):
+            files[value] = value
+        elif isinstance(value, dict) and (file := _local_weights(value)):
             # The network's name is the key, because the path differs between machines.
-            files[f"{part['name']}*.safetensors"] = file
+            files[f"{value['name']}*.safetensors"] = file
     return {name: _file_digest(file) for name, file in files.items()}
 
 
-def _found_weights(part: dict[str, Any]) -> Path | None:
-    return local_weights(str(part.get("name"))) if part.get("pretrained") and not part.get("weights") else None
+def _local_weights(options: dict[str, Any]) -> Path | None:
+    if not options.get("pretrained") or options.get("weights"):
+        return None
+    return local_weights(str(options.get("name")))
 
 
 def source_digests(content: Any) -> dict[str, str]:
@@ -105,10 +108,14 @@ def source_digests(content: Any) -> dict[str, str]:
 
     Modules of versioned packages are left out, and so are the imports of a module.
     """
-    paths = [part.get("class_path") for part in _parts(content) if isinstance(part, dict)]
-    classes = [pydoc.locate(path) for path in paths if isinstance(path, str) and not _is_versioned(path)]
-    owners = {base.__module__ for cls in classes for base in (inspect.getmro(cls) if inspect.isclass(cls) else (cls,))}
-    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in owners if not _is_versioned(name)}
+    modules = set()
+    for value in _values(content):
+        path = value.get("class_path") if isinstance(value, dict) else None
+        if isinstance(path, str) and not _is_versioned(path):
+            cls = pydoc.locate(path)
+            bases = inspect.getmro(cls) if inspect.isclass(cls) else (cls,)
+            modules |= {base.__module__ for base in bases}
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in modules if not _is_versioned(name)}
     return {name: _file_digest(file) for name, file in files.items() if file is not None}
 
 
@@ -116,11 +123,11 @@ def _is_versioned(path: str) -> bool:
     return path.partition(".")[0] in VERSIONED
 
 
-def _parts(content: Any) -> Iterator[Any]:
+def _values(content: Any) -> Iterator[Any]:
     yield content
     if isinstance(content, dict | list | tuple):
-        for part in content.values() if isinstance(content, dict) else content:
-            yield from _parts(part)
+        for value in content.values() if isinstance(content, dict) else content:
+            yield from _values(value)
 
 
 def _file_digest(file: str | Path) -> str:
@@ -130,21 +137,21 @@ def _file_digest(file: str | Path) -> str:
 
 def content_digest(data: LDLDataModule) -> str:
     """Return a digest of the inputs, the columns and the rows of all folds of a data module after ``setup``."""
-    digest = hashlib.sha256((data.content_key or "").encode())
+    sha = hashlib.sha256((data.content_key or "").encode())
     if data.content_key is None:
         with torch.random.fork_rng(devices=[]):
             for batch in data.whole_dataloader():
-                digest.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
+                sha.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
     for name in sorted(data.columns):
-        digest.update(f"{name} {len(data.columns[name])}".encode())
+        sha.update(f"{name} {len(data.columns[name])}".encode())
         for piece in pieces(data.columns[name]):
-            digest.update(_bytes(piece))
+            sha.update(_bytes(piece))
     with redirect_stdout(io.StringIO()):  # lines about a fold are printed when the fold is trained
         for fold in range(data.num_folds) or [data.fold]:
             split = split_of(data, fold)
             for rows in (split.train, split.val, split.test):
-                digest.update(f"{len(rows)}".encode() + np.asarray(rows, np.int64).tobytes())
-    return digest.hexdigest()
+                sha.update(f"{len(rows)}".encode() + np.asarray(rows, np.int64).tobytes())
+    return sha.hexdigest()
 
 
 def split_of(data: LDLDataModule, fold: int) -> Fold:
@@ -154,13 +161,8 @@ def split_of(data: LDLDataModule, fold: int) -> Fold:
     return other.cut()
 
 
-def _bytes(part: torch.Tensor) -> bytes:
-    return part.contiguous().numpy().tobytes()
-
-
-def short_digest(*parts: Any) -> str:
-    """Return a digest of 16 digits of anything that JSON can express."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().numpy().tobytes()
 
 
 def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
@@ -170,14 +172,12 @@ def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
         text: The configuration of a fold as YAML.
         data: Its data module after ``setup``.
     """
-    options = json.dumps(deciding_options(text), sort_keys=True)
-    digests = {"options": hashlib.sha256(options.encode()).hexdigest(), "data": content_digest(data)}
-    return {**{name: value[:16] for name, value in digests.items()}, "version": version("ldl")}
+    return {"options": digest(deciding_options(text)), "data": content_digest(data)[:16], "version": version("ldl")}
 
 
-def check_one_process(config: Namespace, what: str) -> None:
-    """Raise LDLError if the configured trainer uses several processes; ``what`` begins the message."""
+def check_one_process(config: Namespace, beginning: str) -> None:
+    """Raise LDLError if the configured trainer uses several processes; ``beginning`` is that of the message."""
     devices, nodes = config.trainer.devices, config.trainer.num_nodes
     if nodes > 1 or devices not in ("auto", 1, "1", [0]):
-        given = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
-        raise LDLError(f"{what} in one process; leave {given} out, or give --trainer.devices 1")
+        option = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
+        raise LDLError(f"{beginning} in one process; leave {option} out, or give --trainer.devices 1")

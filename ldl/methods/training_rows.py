@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
+from ldl.methods.rows import Rows
 from ldl.validation.tensors import off_simplex
 
 BLOCK = 1 << 26
@@ -57,13 +57,6 @@ def blocks(table: Table, size: int | None = None) -> Iterator[tuple[int, Table]]
         yield first, table[first : first + rows]
 
 
-def shares_of(rows: int, weight: Tensor | None, device: torch.device) -> Tensor:
-    """Return the share (N,) of each row in the sum of the weights, float64; None weighs all rows equally."""
-    if weight is None:
-        return torch.full((rows,), 1 / rows, dtype=torch.float64, device=device)
-    return weight.double() / weight.double().sum()
-
-
 def take(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return some rows of a table, given by their numbers, as a new table in :func:`scratch` memory."""
     taken = scratch((len(rows), *table.shape[1:]), table.dtype)
@@ -75,11 +68,12 @@ CHECKED = 1 << 22
 """Bytes that are checked at a time: a mask of all rows would be as large as the features."""
 
 
-def check_rows(name: str, features: Tensor, target: Tensor, missing: bool = False) -> None:
+def check_rows(name: str, rows: Rows, missing: bool = False) -> None:
     """Raise LDLError unless there are training rows (N, F) with finite features and targets on the simplex.
 
     With ``missing``, NaN is accepted as a missing value.
     """
+    features, target = rows.features, rows.target
     if features.ndim != 2 or not len(features) or len(features) != len(target):
         raise LDLError(f"{name} is fitted on (N, F) features, N at least 1, got {tuple(features.shape)}")
     check_finite(f"{name} cannot take", features, missing)

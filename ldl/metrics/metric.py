@@ -22,7 +22,8 @@ class Metric:
         function: Maps a predicted and a true batch in float64 to one number per row, (...,); the metric is their mean
             over all rows and processes. Or a torchmetrics class without arguments that is updated with both batches,
             and with the weights (B,) of the rows if its ``update`` has an argument ``weight``.
-            For ``line``, a function of :class:`ldl.metrics.ordinal.Rows` to a number, or None if undefined.
+            For ``line``, a function of :class:`ldl.metrics.ordinal.OrdinalPredictions` to a number, or None if
+            undefined.
             None: a report logs the metric by itself, and only its description stands here.
         higher_is_better: None if neither direction is better.
         unit: Whether the metric has the unit of the labels.

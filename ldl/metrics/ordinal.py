@@ -14,6 +14,7 @@ import numpy as np
 
 from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.metrics.metric import Metric
+from ldl.moved import old_names
 
 COVERAGES = (50, 80, 90, 95)
 """Levels of the central intervals whose coverage is computed, in per cent."""
@@ -34,8 +35,8 @@ BAND = 10
 
 
 @dataclass(frozen=True)
-class Rows:
-    """All test rows of ordinal labels.
+class OrdinalPredictions:
+    """The predictions of all test rows of ordinal labels.
 
     Attributes:
         prediction: (n, C) predicted distributions, on the simplex.
@@ -108,7 +109,7 @@ def line_metrics(labels: LabelSpace) -> list[Metric]:
     ]
 
 
-def line_results(rows: Rows, metrics: list[Metric] | None = None) -> dict[str, float]:
+def line_results(rows: OrdinalPredictions, metrics: list[Metric] | None = None) -> dict[str, float]:
     """Return the defined results by name; None computes :func:`line_metrics`."""
     metrics = line_metrics(rows.labels) if metrics is None else metrics
     results = {metric.name: metric.function(rows) for metric in metrics if metric.function is not None}
@@ -133,7 +134,7 @@ def _group_metrics(group: str, *functions: str) -> list[Metric]:
     return metrics
 
 
-def _of_group(group: str, function: str, rows: Rows) -> float | None:
+def _of_group(group: str, function: str, rows: OrdinalPredictions) -> float | None:
     if group not in rows.groups:
         return None
     members = rows.groups[group]
@@ -277,3 +278,6 @@ def _normalized(prediction: np.ndarray) -> np.ndarray:
     # Rows in single precision or less do not sum to 1 well enough for the scores.
     p = np.asarray(prediction, dtype=np.float64)
     return p / p.sum(1, keepdims=True)
+
+
+__getattr__ = old_names("ldl.metrics.ordinal")

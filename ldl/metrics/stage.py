@@ -16,7 +16,7 @@ from ldl.batch import without_half
 from ldl.collective import Collective
 from ldl.labels import LabelSpace
 from ldl.metrics.metric import Kind
-from ldl.metrics.ordinal import Rows, line_results
+from ldl.metrics.ordinal import OrdinalPredictions, line_results
 from ldl.metrics.registry import metrics_for, ordered
 
 COMPARED: dict[Kind, tuple[str, ...]] = {
@@ -90,7 +90,7 @@ class StageMetrics(Sums):
 
 
 class LineMetrics(TorchMetric):
-    """Keeps all rows of ordinal labels, for metrics of :class:`ldl.metrics.ordinal.Rows`."""
+    """Keeps all rows of ordinal labels, for metrics of :class:`ldl.metrics.ordinal.OrdinalPredictions`."""
 
     full_state_update = False
     value: list[Tensor]
@@ -115,7 +115,7 @@ class LineMetrics(TorchMetric):
         order = torch.argsort(rows.pop("index"), stable=True)
         columns = {name: column[order].numpy() for name, column in rows.items()}
         wanted = [m for m in metrics_for(self.labels) if m.of == "line" and (self.details or not m.detail)]
-        return line_results(Rows(labels=self.labels, **columns), wanted)
+        return line_results(OrdinalPredictions(labels=self.labels, **columns), wanted)
 
 
 def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, float]:

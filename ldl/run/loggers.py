@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.loggers.logger import DummyExperiment, DummyLogger, rank_zero_experiment
@@ -270,33 +270,47 @@ def _continued(run_dir: Path, online: bool) -> dict[str, Any]:
     return {"id": ids[-1], "resume": "allow" if online else None} if ids else {}
 
 
-def fault_tolerant(logger: Logger) -> Logger:
-    """Return the logger, changed so that its first error is a warning, after which it logs nothing."""
-    kind = type(logger)
-    failures: list[Exception] = []
+class FaultTolerant:
+    """Wraps a logger: its first error is a warning, after which it logs nothing.
 
-    def guarded(do: Callable[..., Any], otherwise: Callable[[], Any]) -> Callable[..., Any]:
-        @functools.wraps(do)
-        def attempt(*given: Any, **options: Any) -> Any:
-            if not failures:
-                try:
-                    return do(*given, **options)
-                except Exception as error:
-                    if not failures:
-                        failures.append(error)
-                        warnings.warn(
-                            f"{kind.__name__} logs no more: {type(error).__name__}: {_reason(error)}", stacklevel=2
-                        )
-            return otherwise()
+    ``isinstance`` sees the class of the logger, which callbacks test.
+    """
 
-        return attempt
+    def __init__(self, logger: Logger) -> None:
+        self._logger, self._failed = logger, False
 
-    methods: dict[str, Any] = {name: guarded(getattr(kind, name), lambda: None) for name in LOGGED}
-    if isinstance(begin := getattr(kind, "experiment", None), property) and begin.fget:
-        methods["experiment"] = property(guarded(begin.fget, DummyExperiment))
-    # A subclass, since callbacks test the class of a logger and an instance cannot override a property.
-    logger.__class__ = type(kind.__name__, (kind,), methods)
-    return logger
+    @classmethod
+    def around(cls, logger: Logger) -> Logger:
+        """Return the wrapped logger."""
+        return cast("Logger", cls(logger))
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[misc]
+        return type(self._logger)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_logger":  # of a copy that is not made yet
+            raise AttributeError(name)
+        if name in LOGGED:
+            return lambda *args, **kwargs: self._attempt(lambda: getattr(self._logger, name)(*args, **kwargs), None)
+        if name == "experiment":
+            return self._attempt(lambda: getattr(self._logger, "experiment"), DummyExperiment())  # noqa: B009
+        return getattr(self._logger, name)
+
+    def _attempt(self, log: Callable[[], Any], otherwise: Any) -> Any:
+        if self._failed:
+            return otherwise
+        try:
+            return log()
+        except Exception as error:
+            self._failed = True
+            kind = type(self._logger).__name__
+            warnings.warn(f"{kind} logs no more: {type(error).__name__}: {_reason(error)}", stacklevel=3)
+            return otherwise
+
+
+fault_tolerant = FaultTolerant.around
+"""The function of version 0.2.0."""
 
 
 def finish(loggers: Sequence[Logger]) -> None:

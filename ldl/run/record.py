@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY
-from ldl.command.arguments import tokenize, words_of
+from ldl.command.arguments import Argument, argument
 from ldl.command.configs import class_name, read_config
 from ldl.data.base import LDLDataModule
 from ldl.data.images.locators import shows_objects
@@ -166,7 +166,7 @@ def identity(data: LDLDataModule) -> str:
     return hashlib.sha256(f"{data.size}\n".encode() + content).hexdigest()
 
 
-def with_new_data(args: list[str], checkpoint: dict[str, Any], path: str) -> list[str]:
+def with_new_data(arguments: list[Argument], checkpoint: dict[str, Any], path: str) -> list[Argument]:
     """Return a command line of ``--stage predict`` whose data are all instances at ``path``.
 
     The class of the configured data, which reads one data set with its labels and folds, is replaced by a class that
@@ -176,14 +176,14 @@ def with_new_data(args: list[str], checkpoint: dict[str, Any], path: str) -> lis
     """
     served = _class_for(checkpoint[CHECKPOINT_KEY], path)
     if served is None:
-        return args
-    accepted = options_of(served).keys()
-    unread = names_with_role(LDLDataModule, "label", "group", "training") - accepted
-    options = [option for option in tokenize(args) if option.name not in {f"--data.{name}" for name in unread}]
-    of_data = [number for number, option in enumerate(options) if option.name.startswith("--data.")]
-    if {options[number].name for number in of_data} - {f"--data.{name}" for name in accepted}:
-        return args
-    return [*words_of(options[: of_data[0]]), "--data", served.__name__, *words_of(options[of_data[0] :])]
+        return arguments
+    options = options_of(served).keys()
+    unread = names_with_role(LDLDataModule, "label", "group", "training") - options
+    kept = [each for each in arguments if each.name not in {f"--data.{name}" for name in unread}]
+    of_data = [number for number, each in enumerate(kept) if each.name.startswith("--data.")]
+    if {kept[number].name for number in of_data} - {f"--data.{name}" for name in options}:
+        return arguments
+    return [*kept[: of_data[0]], argument("data", served.__name__), *kept[of_data[0] :]]
 
 
 def _class_for(described: dict[str, Any], path: str) -> type[LDLDataModule] | None:

@@ -12,42 +12,30 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from jsonargparse import Namespace
 
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, read_checkpoint
+from ldl.checkpoint import CHECKPOINT_KEY, LAST, check_same_inputs, last_of, read_checkpoint
 from ldl.collective import current_collective
+from ldl.command.config import Config
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, SharedError
 from ldl.labels import LabelSpace
 from ldl.task import Task
 from ldl.validation.checkpoint import check_weights
 
-LAST = "last"
-"""The ``--ckpt_path`` that stands for ``checkpoints/last.ckpt`` of ``--run_dir``, if that exists."""
 LAUNCH_KEY = "launch"
 """Entry of a checkpoint: its launch."""
 UNNAMED = "none"
 """torchrun's ``--rdzv_id`` if none is given."""
 
 
-def last_of(run_dir: str | Path) -> Path:
-    """Return the path of the checkpoint of the last epoch, or of the batch at which a signal stopped the run."""
-    return Path(run_dir) / "checkpoints" / "last.ckpt"
-
-
-def launch_of(text: str) -> str | None:
-    """Return a digest of job and configuration, the same at every restart of a launch; None outside torchrun and SLURM.
-
-    Args:
-        text: The configuration, as YAML.
-    """
+def launch_of(config: Config) -> str | None:
+    """Return a digest of job and options, the same at every restart of a launch; None outside torchrun and SLURM."""
     job = os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID")
-    return None if job is None else hashlib.sha256(f"{job}\n{text}".encode()).hexdigest()
+    return None if job is None else hashlib.sha256(f"{job}\n{config.text()}".encode()).hexdigest()
 
 
 def restarts() -> bool:
@@ -55,31 +43,28 @@ def restarts() -> bool:
     return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", 0)) > 0
 
 
-def checkpoint_of(config: Namespace, text: str) -> dict[str, Any]:
-    """Return the checkpoint that a run starts from, empty for none; set ``config.ckpt_path`` to its path.
-
-    Args:
-        config: The configuration.
-        text: The same as YAML.
+def checkpoint_of(config: Config) -> dict[str, Any]:
+    """Return the checkpoint that a run starts from, empty for none; set the option ``ckpt_path`` to its path.
 
     Raises:
         LDLError: The checkpoint does not exist or cannot be read.
     """
-    path, place = config.ckpt_path, config.run_dir
-    if path == LAST and place is None:
+    values = config.values
+    path, run_dir = values.ckpt_path, values.run_dir
+    if path == LAST and run_dir is None:
         raise LDLError("--ckpt_path last is checkpoints/last.ckpt of --run_dir; give --run_dir, or the path of a file")
-    if path == LAST and config.stage != "fit":
-        config.ckpt_path = str(last_of(place))
-        return read_checkpoint(config.ckpt_path)
-    continues = path == LAST or (config.stage == "fit" and _may_be_restarted())
-    if place is not None and continues and os.path.isfile(last := last_of(place)):
+    if path == LAST and values.stage != "fit":
+        values.ckpt_path = str(last_of(run_dir))
+        return read_checkpoint(values.ckpt_path)
+    continues = path == LAST or (values.stage == "fit" and _may_be_restarted())
+    if run_dir is not None and continues and os.path.isfile(last := last_of(run_dir)):
         checkpoint = read_checkpoint(last)
-        if path == LAST or checkpoint.get(LAUNCH_KEY) == launch_of(text):
-            config.ckpt_path = str(last)
+        if path == LAST or checkpoint.get(LAUNCH_KEY) == launch_of(config):
+            values.ckpt_path = str(last)
             return checkpoint
     if path not in (None, LAST):
         return read_checkpoint(path)
-    config.ckpt_path = None
+    values.ckpt_path = None
     return {}
 
 

@@ -12,25 +12,25 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 import numpy as np
 import torch
 
-from ldl.command.arguments import Given, dotted, last_value, plain, tokenize, typed, words_of
-from ldl.command.configs import find_config, has_key, read_config
+from ldl.command.arguments import Argument, dotted, plain, typed, words_of
+from ldl.command.command_line import Command, parse_anew
+from ldl.command.config import Config
+from ldl.command.configs import find_config, read_config
 from ldl.command.messages import no_option_of
-from ldl.command.parser import LDLCLI
 from ldl.command.values import read_value
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
 from ldl.errors import LDLError
-from ldl.jobs.crossval import Parse
 from ldl.jobs.identity import (
     check_one_process,
     content_digest,
     data_text,
     deciding_options,
-    short_digest,
     split_of,
 )
+from ldl.jobs.store import digest
 from ldl.options import Option
-from ldl.run.run import seed_of
+from ldl.run.parts import build_trainer
 from ldl.run.run_options import trainer_names
 from ldl.run.training import fit_and_test, seed_everything
 from ldl.search.selection import Candidate, Selection, Setting
@@ -59,9 +59,9 @@ class Entry:
     grid: dict[str, list[Any]] = field(default_factory=dict)
     tuning: Setting = field(default_factory=dict)
 
-    def settings(self, given: set[str]) -> list[Setting]:
-        """Return all points of the grid, without the options that the command line has ``given``."""
-        grid = {name: values for name, values in self.grid.items() if plain(name) not in given}
+    def settings(self, fixed: set[str]) -> list[Setting]:
+        """Return all points of the grid, without the options that the command line has ``fixed``."""
+        grid = {name: values for name, values in self.grid.items() if plain(name) not in fixed}
         return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
@@ -84,14 +84,14 @@ class ComparisonFile:
         entries: Candidates by name, the simplest first.
         selection: How settings are chosen.
         common: Parts of the run configuration of all candidates, such as ``data``.
-        args: The rest of the command line, which holds for all candidates.
+        arguments: The rest of the command line, which holds for all candidates.
         run_dir: Run directory of the command line, or None.
     """
 
     entries: dict[str, Entry]
     selection: Selection
     common: dict[str, Any]
-    args: list[str]
+    arguments: list[Argument]
     run_dir: str | None
 
     def command(self, entry: Entry, setting: Setting) -> list[str]:
@@ -99,50 +99,32 @@ class ComparisonFile:
         run = entry.run if isinstance(entry.run, str) else dump(entry.run)
         common = ["-c", dump(self.common)] if self.common else []
         # Another class of data starts from its own defaults, to which the candidate's options are added.
-        data = words_of(option for option in tokenize(self.args) if option.name == "--data")
-        rest = words_of(option for option in tokenize(self.args) if option.name != "--data")
+        data = words_of(each for each in self.arguments if each.name == "--data")
+        rest = words_of(each for each in self.arguments if each.name != "--data")
         return ["-c", run, *common, *data, *dotted(entry.options), *rest, *dotted(setting), "--stage", "fit"]
 
     @property
-    def given(self) -> set[str]:
+    def fixed(self) -> set[str]:
         """Names of the options of the command line, without ``init_args``."""
-        return {plain(option.name.removeprefix("--")) for option in tokenize(self.args)}
+        return {each.option for each in self.arguments}
 
 
-def find_file(given: list[Given], args: list[str], stage: str, key: str, example: str) -> Given | None:
-    """Return the only configuration that has ``key``; None if the command line has another stage or ``--help``.
-
-    Raises:
-        LDLError: The file is given with another stage, or there is not exactly one file.
-    """
-    named = last_value(given, "--stage")
-    files = [option for option in given if option.is_config and has_key(option.value, key)]
-    if {"-h", "--help"} & set(args) or (named != stage and not files):
-        return None
-    if named not in (None, stage):
-        raise LDLError(f"{files[0].value} has the key {key}, and --stage is {named}; give --stage {stage}")
-    if len(files) != 1:
-        found = "is none" if not files else f"are {len(files)}"
-        raise LDLError(f"--stage {stage} takes one file with the key {key}, such as -c {example}, and here {found}")
-    return files[0]
-
-
-def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]) -> T:
+def read_options(cls: type[T], entries: Any, where: str, ranges: Mapping[str, Option]) -> T:
     """Make a dataclass from a mapping in a file.
 
     Args:
         cls: The dataclass.
-        given: The mapping.
+        entries: The mapping.
         where: Its place, for messages.
         ranges: Ranges of its numbers.
 
     Raises:
         LDLError: An option is unknown, has another type or is out of its range.
     """
-    if not isinstance(given, dict):
-        raise LDLError(f"{where} is {given!r}, but must be a mapping of options")
-    hints, content = get_type_hints(cls), dict(given)
-    for name, value in given.items():
+    if not isinstance(entries, dict):
+        raise LDLError(f"{where} is {entries!r}, but must be a mapping of options")
+    hints, content = get_type_hints(cls), dict(entries)
+    for name, value in entries.items():
         if name not in hints:
             raise LDLError(no_option_of(where, str(name), list(hints)))
         option = replace(ranges.get(name, Option()), annotation=hints[name])
@@ -155,40 +137,40 @@ def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]
     return cls(**content)
 
 
-def read_comparison(args: list[str]) -> ComparisonFile | None:
-    """Read the comparison of a command line; None if the command line has another stage or ``--help``.
+def read_comparison(command: Command) -> ComparisonFile:
+    """Read the comparison of a command line.
 
     Raises:
-        LDLError: The file is given without the stage, the stage without a file, or the file has a mistake.
+        LDLError: There is not exactly one file, or it has a mistake.
     """
-    given = tokenize(args)
-    file = find_file(given, args, "compare", "candidates", "configs/compare/tabular.yaml")
-    if file is None:
-        return None
-    rest = words_of(option for option in given if option.name not in ("--stage", "--run_dir") and option is not file)
-    path = Path(find_config(file.value))
-    content = read_config(path)
+    file = command.stage_config
+    path, content = Path(find_config(file)), read_config(file)
+    rest = [
+        each
+        for each in command.arguments
+        if each.name not in ("--stage", "--run_dir") and not (each.is_config and each.value == file)
+    ]
     entries, choose = content.pop("candidates"), resolved(content.pop("choose", None) or {})
     content.pop("stage", None)
     if not isinstance(entries, dict) or not entries:
         raise LDLError(f"{path}: candidates is {entries!r}, but must be a mapping of names to run configurations")
-    choice = read_part(Choose, choose, f"{path}: choose", RANGES)
+    choice = read_options(Choose, choose, f"{path}: choose", RANGES)
     return ComparisonFile(
         {str(name): _read_entry(f"{path}: candidate {name}", entry) for name, entry in entries.items()},
         Selection(inner_folds=choice.inner_folds, val_fraction=choice.val_fraction),
         content,
         rest,
-        last_value(given, "--run_dir"),
+        command.value("run_dir"),
     )
 
 
-def _read_entry(where: str, given: Any) -> Entry:
-    if isinstance(given, dict):
-        settings = {name: given[name] for name in ("options", "tuning", "grid") if name in given}
-        given = {**given, **typed(where, settings)}
-    entry = Entry(given) if isinstance(given, str) else read_part(Entry, given, where, {})
+def _read_entry(where: str, content: Any) -> Entry:
+    if isinstance(content, dict):
+        settings = {name: content[name] for name in ("options", "tuning", "grid") if name in content}
+        content = {**content, **typed(where, settings)}
+    entry = Entry(content) if isinstance(content, str) else read_options(Entry, content, where, {})
     if not entry.run:
-        raise LDLError(f"{where} is {given!r}, but must name a run, such as run: tabular/ldlf")
+        raise LDLError(f"{where} is {content!r}, but must name a run, such as run: tabular/ldlf")
     for name, values in entry.grid.items():
         if not isinstance(values, list) or not values:
             raise LDLError(f"{where}: grid.{name} is {values!r}, but must be a list of the values to choose from")
@@ -202,24 +184,21 @@ class RunCandidate(Candidate):
         name: Name in tables.
         file: The comparison.
         entry: The candidate in it.
-        parse: Parses a command line.
         opened: Data modules that are open, by their configuration.
 
     Raises:
         LDLError: A setting cannot be parsed, its data cannot be read, or a comparison does not support it.
     """
 
-    def __init__(
-        self, name: str, file: ComparisonFile, entry: Entry, parse: Parse, opened: dict[str, LDLDataModule]
-    ) -> None:
+    def __init__(self, name: str, file: ComparisonFile, entry: Entry, opened: dict[str, LDLDataModule]) -> None:
         self.name = name
-        self.settings = entry.settings(file.given)
+        self.settings = entry.settings(file.fixed)
         self._opened = opened
         cheaper = entry.tuning if len(self.settings) > 1 else {}
         try:
-            self._runs = [_Run(parse(file.command(entry, setting))) for setting in self.settings]
+            self._runs = [_CandidateRun(parse_anew(file.command(entry, setting))) for setting in self.settings]
             self._cheap_runs = [
-                _Run(parse(file.command(entry, {**setting, **cheaper}))) if cheaper else run
+                _CandidateRun(parse_anew(file.command(entry, {**setting, **cheaper}))) if cheaper else run
                 for run, setting in zip(self._runs, self.settings)
             ]
             for setting in self.settings:
@@ -227,14 +206,14 @@ class RunCandidate(Candidate):
                 _check_rows(data)
                 for choosing in (False, True):
                     run = self._run(setting, choosing)
-                    run.cli.make_task(run.config).build(data.labels, data.input_shape)
+                    run.config.instantiate("model").build(data.labels, data.input_shape)
         except LDLError as error:
             raise LDLError(f"candidate {name}: {error}") from error
 
     @property
     def head(self) -> str:
         """Class of the head in the first setting."""
-        return str(self._runs[0].config.model.head.class_path.rpartition(".")[2])
+        return self._runs[0].config.head
 
     def identity(self, selection: Selection, digests: dict[str, str]) -> str:
         """Return a digest of everything that decides the results of this candidate.
@@ -246,22 +225,22 @@ class RunCandidate(Candidate):
                 digests[run.data] = content_digest(self.open(setting, 0))
         options = [run.options for run in [*self._runs, *self._cheap_runs]]
         contents = [digests[run.data] for run in self._runs]
-        return short_digest(self.settings, options, str(selection), contents, version("ldl"))
+        return digest([self.settings, options, str(selection), contents, version("ldl")])
 
     def text(self, setting: Setting) -> str:
         """Return the complete configuration of a setting as YAML."""
         run = self._run(setting)
-        return run.cli.dump(run.config, self.open(setting, 0).chosen)
+        return run.config.text(self.open(setting, 0).chosen)
 
     def value(self, setting: Setting, name: str) -> Any:
         """Return the value of an option in a setting."""
-        return self._run(setting).config.get(name)
+        return self._run(setting).config.values.get(name)
 
     def open(self, setting: Setting, fold: int) -> LDLDataModule:
         """Return the data module of a setting, which other candidates share: copy it before training."""
         run = self._run(setting)
         if run.data not in self._opened:
-            self._opened[run.data] = run.cli.make_data(run.config)
+            self._opened[run.data] = run.config.instantiate("data")
             self._opened[run.data].setup()
         data = self._opened[run.data]
         if data.fold != fold:
@@ -275,22 +254,22 @@ class RunCandidate(Candidate):
     def fit(self, setting: Setting, data: LDLDataModule, choosing: bool = False) -> tuple[Task, dict[str, float]]:
         """Return the trained task with its :meth:`score`."""
         run = self._run(setting, choosing)
-        seed_everything(seed_of(run.config))
-        task = run.cli.make_task(run.config)
+        seed_everything(run.config.seed)
+        task: Task = run.config.instantiate("model")
         task.build(data.labels, data.input_shape)
-        return task, fit_and_test(run.cli.make_trainer(run.config, [], **NO_FILES), task, data)[0]["metrics"]
+        return task, fit_and_test(build_trainer(run.config, [], **NO_FILES), task, data)[0]["metrics"]
 
-    def _run(self, setting: Setting, choosing: bool = False) -> _Run:
+    def _run(self, setting: Setting, choosing: bool = False) -> _CandidateRun:
         return (self._cheap_runs if choosing else self._runs)[self.settings.index(setting)]
 
 
-class _Run:
+class _CandidateRun:
     """A parsed command line of a comparison, its data as text, and the options that decide its results."""
 
-    def __init__(self, cli: LDLCLI) -> None:
-        self.cli, self.config = cli, cli.config
-        check_from_scratch(self.config, "compare")
-        text = cli.dump(self.config)
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        check_from_scratch(config.values, "compare")
+        text = config.text()
         self.data, self.options = data_text(text), deciding_options(text)
 
 
@@ -313,17 +292,17 @@ def _check_rows(data: LDLDataModule) -> None:
         )
 
 
-def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
+def make_candidates(file: ComparisonFile) -> list[RunCandidate]:
     """Return the candidates of a file, the mean predictor first, which is added if it is missing.
 
     Raises:
         LDLError: A candidate cannot be made, or they have different test rows.
     """
     opened: dict[str, LDLDataModule] = {}
-    made = [RunCandidate(name, file, entry, parse, opened) for name, entry in file.entries.items()]
+    made = [RunCandidate(name, file, entry, opened) for name, entry in file.entries.items()]
     if not any(candidate.head == "MeanPredictor" for candidate in made):
         entry = Entry(next(iter(file.entries.values())).run, {"model.head": "MeanPredictor", "trainer.max_epochs": 1})
-        made.append(RunCandidate("MeanPredictor", file, entry, parse, opened))
+        made.append(RunCandidate("MeanPredictor", file, entry, opened))
     made.sort(key=lambda candidate: candidate.head != "MeanPredictor")
     reference = made[0].open(made[0].settings[0], 0)
     for candidate in made:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,51 +17,49 @@ from rich.text import Text
 
 from ldl.charts.drawing import spared
 from ldl.checkpoint import replacing
-from ldl.command.messages import program, refusals
+from ldl.command.command_line import Command, parse_anew
+from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.jobs.crossval import Parse
 from ldl.jobs.identity import OTHER_WORKER, split_of
-from ldl.jobs.jobs import PerProcess, Row, Store, Workers
+from ldl.jobs.store import FOLDER, Job, Key, Result, Store
+from ldl.jobs.workers import PerProcess, Workers
 from ldl.protocols import leak, split_ratio
 from ldl.reports.files import ESCAPED, as_text, markdown, write_json
 from ldl.run import signals
 from ldl.run.console import bars
 from ldl.run.output import quiet_trainers
 from ldl.run.run_dir import check_no_run, choose_folder, run_dir_lock
-from ldl.search.candidates import ComparisonFile, RunCandidate, identities, make_candidates
-from ldl.search.selection import ALL, Part, Selection, choose_and_test
+from ldl.search.candidates import ComparisonFile, RunCandidate, identities, make_candidates, read_comparison
+from ldl.search.selection import ALL, FoldNumber, Selection, choose_and_test
 from ldl.search.statistics import Outcome, draw_ranks, spread
 
 HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
 
 
-def compare(file: ComparisonFile, parse: Parse) -> None:
+def compare(command: Command) -> None:
     """Test every candidate on every fold, report, and write ``recommended.yaml``.
 
     Every result is written at once: the same command with the same run directory continues after a stop, and tries
     failed jobs again. The test set of a fold is used once for each candidate.
 
-    Args:
-        file: The comparison.
-        parse: Parses the command line of a run.
-
     Raises:
         LDLError: a candidate cannot be made, they have different test rows, the run directory has another comparison
             or a run, or all candidates failed.
     """
-    with quiet_trainers(), refusals():
-        candidates = make_candidates(file, parse)
+    file = read_comparison(command)
+    with quiet_trainers(), user_errors():
+        candidates = make_candidates(file)
         data = candidates[0].open(candidates[0].settings[0], 0)
         if any(len(candidate.settings) > 1 for candidate in candidates):
             file.selection.splits(data)  # raises an error now and not in every fold
         run_dir = [] if file.run_dir is None else ["--run_dir", file.run_dir]
-        config = parse([*file.command(next(iter(file.entries.values())), {}), *run_dir]).config
+        config = parse_anew([*file.command(next(iter(file.entries.values())), {}), *run_dir]).values
         folder = choose_folder(config, data, "compare")
         with run_dir_lock(folder):
             check_no_run(folder, "a comparison")
             signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-            outcome, taken, facts = _run_jobs(file, parse, candidates, data, folder, config)
+            outcome, taken, facts = _run_jobs(file, candidates, data, folder, config)
             write_report(folder, outcome, facts)
             with replacing(folder / "recommended.yaml") as stream:
                 stream.write(taken.text(facts["setting"]).encode())
@@ -71,34 +68,35 @@ def compare(file: ComparisonFile, parse: Parse) -> None:
 
 def _run_jobs(
     file: ComparisonFile,
-    parse: Parse,
     candidates: list[RunCandidate],
     data: LDLDataModule,
     folder: Path,
     config: Namespace,
 ) -> tuple[Outcome, RunCandidate, dict[str, Any]]:
     """Compute missing results; returns the outcome, the recommended candidate, and facts such as its setting."""
-    store, workers = Store(folder / "cells"), Workers(config.jobs, config.scheduler)
+    store, workers = Store(folder / FOLDER), Workers(config.jobs, config.scheduler)
     of = f"{type(data).__name__} {getattr(data, 'path', data.root)}"
     if others := [row["of"] for row in store.rows if row["of"] != of]:
         raise LDLError(f"--run_dir {folder} has the comparison of {others[0]}, not {of}; give another folder")
-    known, folds = identities(candidates, file.selection), range(data.num_folds)
-    remote = PerProcess(f"{folder.absolute()} {known}", partial(_open, file, parse, known))
+    specs, folds = identities(candidates, file.selection), range(data.num_folds)
+    remote = PerProcess(f"{folder.absolute()} {specs}", partial(_open, file, specs))
 
-    def key(candidate: RunCandidate, part: Part) -> Row:
-        return {"of": of, "candidate": candidate.name, "fold": part, "spec": known[candidate.name]}
+    def key(candidate: RunCandidate, fold: FoldNumber) -> Key:
+        return {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
 
-    def job(candidate: RunCandidate, fold: int) -> Callable[[], Row]:
+    def job(candidate: RunCandidate, fold: int) -> Job:
         if workers.are_remote:
-            return partial(_test_remotely, remote, candidate.name, fold, file.selection)
-        return partial(choose_and_test, candidate, fold, file.selection)
+            return Job(key(candidate, fold), partial(_test_remotely, remote, candidate.name, fold, file.selection))
+        return Job(key(candidate, fold), partial(choose_and_test, candidate, fold, file.selection))
 
-    wanted = [(key(each, fold), job(each, fold)) for fold in folds for each in candidates]
+    jobs = {(each.name, fold): job(each, fold) for fold in folds for each in candidates}
     with bars(config.trainer.enable_progress_bar is not False) as progress:
-        done = sum(store.find(each) is not None for each, _ in wanted)
-        bar = progress.add_task("candidates on folds", total=len(wanted), completed=done)
-        store.fill(wanted, workers, lambda row: progress.advance(bar))
-    results = {each.name: [store.find(key(each, fold)) or {} for fold in folds] for each in candidates}
+        done = sum(store.find(each) is not None for each in jobs.values())
+        bar = progress.add_task("candidates on folds", total=len(jobs), completed=done)
+        store.fill(jobs.values(), workers, lambda result: progress.advance(bar))
+    results: dict[str, list[Result]] = {each.name: [] for each in candidates}
+    for (name, fold), each in jobs.items():
+        results[name].append({"fold": fold, **(store.find(each) or {})})
     outcome = Outcome(results, split_ratio(split_of(data, fold) for fold in folds))
     if not outcome.kl:
         name, reason = next(iter(outcome.failed.items()))
@@ -119,15 +117,15 @@ def _run_jobs(
     return outcome, taken, facts
 
 
-def _test_remotely(remote: PerProcess, name: str, fold: int, selection: Selection) -> Row:
-    with refusals():
+def _test_remotely(remote: PerProcess, name: str, fold: int, selection: Selection) -> Result:
+    with user_errors():
         candidates = remote.get()
     return choose_and_test(candidates[name], fold, selection)
 
 
-def _open(file: ComparisonFile, parse: Parse, known: dict[str, str]) -> dict[str, RunCandidate]:
-    candidates = make_candidates(file, parse)
-    if identities(candidates, file.selection) != known:
+def _open(file: ComparisonFile, specs: dict[str, str]) -> dict[str, RunCandidate]:
+    candidates = make_candidates(file)
+    if identities(candidates, file.selection) != specs:
         raise LDLError(OTHER_WORKER)
     return {candidate.name: candidate for candidate in candidates}
 
@@ -141,10 +139,16 @@ def table(outcome: Outcome) -> list[list[str]]:
     rows = []
     for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
         p = tests[name]
-        test = "best" if name == outcome.best else "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "< 0.001"
+        test = "best" if name == outcome.best else _p_text(p)
         seconds = f"{outcome.seconds(name):.2f}"
         rows.append([name, spread(outcome.kl[name], 4), test, f"{ranks[name]:.1f}", seconds])
     return rows + [[name, "failed", "", "", ""] for name in outcome.failed]
+
+
+def _p_text(p: float) -> str:
+    if math.isnan(p):
+        return "-"
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
@@ -179,15 +183,21 @@ def _leakage(share: float | None) -> str:
 
 
 def _candidates(outcome: Outcome) -> list[dict[str, Any]]:
-    found = []
+    entries = []
     for name, rows in outcome.results.items():
-        own: dict[str, Any] = {"name": name, "error": outcome.failed.get(name), "kl": None, "p": None, "seconds": None}
+        entry: dict[str, Any] = {
+            "name": name,
+            "error": outcome.failed.get(name),
+            "kl": None,
+            "p": None,
+            "seconds": None,
+        }
         if (kl := outcome.kl.get(name)) is not None:
-            own["kl"] = {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))}
-            own |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
+            entry["kl"] = {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))}
+            entry |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
         folds = [{key: row.get(key) for key in ("fold", "setting", "measures")} for row in rows]
-        found.append({**own, "folds": folds})
-    return found
+        entries.append({**entry, "folds": folds})
+    return entries
 
 
 def _chosen_settings(outcome: Outcome) -> list[str]:

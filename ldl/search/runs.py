@@ -22,7 +22,6 @@ from ldl.options import names_with_role
 from ldl.plugins import discover
 from ldl.run.run_options import is_neutral
 from ldl.search.statistics import p_value
-from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import load_values
 
 COLUMNS = ("when", "data", "protocol", "head", "stage", "folds")
@@ -70,9 +69,9 @@ def find_runs(folder: Path) -> tuple[list[Run], list[str]]:
     if not folder.is_dir():
         raise LDLError(f"there is no folder {folder}; give one with runs, such as runs")
     runs, damaged = [], []
-    for place in _run_folders(folder):
+    for run_folder in _run_folders(folder):
         try:
-            runs.append(read_run(place))
+            runs.append(read_run(run_folder))
         except LDLError as error:
             damaged.append(str(error))
     return sorted(runs, key=lambda run: (run.when, str(run.folder)), reverse=True), damaged
@@ -154,7 +153,8 @@ def _read_mapping(file: Path, parse: Any) -> dict[str, Any]:
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from _flat(item, ".".join(part for part in (name, str(key)) if part not in ("", "init_args")))
+            inner = name if key == "init_args" else f"{name}.{key}" if name else str(key)
+            yield from _flat(item, inner)
     else:
         yield name, value
 
@@ -163,13 +163,13 @@ def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
     return {name: math.nan if value is None else float(value) for name, value in metrics.items()}
 
 
-def _class_name(options: dict[str, Any], part: str) -> str:
-    return str(options.get(f"{part}.class_path", options.get(part, ""))).rpartition(".")[2]
+def _class_name(options: dict[str, Any], name: str) -> str:
+    return str(options.get(f"{name}.class_path", options.get(name, ""))).rpartition(".")[2]
 
 
 def _when(folder: Path) -> str:
-    if found := re.match(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)", folder.name):
-        return f"{found[1]} {':'.join(found.groups()[1:])}"
+    if match := re.match(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)", folder.name):
+        return f"{match[1]} {':'.join(match.groups()[1:])}"
     files = (path for path in (folder / "results.json", folder / "config.yaml", folder) if path.exists())
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(max(path.stat().st_mtime for path in files)))
 
@@ -192,36 +192,31 @@ def select(
     Raises:
         LDLError: ``where`` has a text of another form.
     """
-    found, lines = list(runs), []
-    for option, wanted in (("head", head), ("data", data), ("stage", stage)):
-        if wanted is not None:
-            found = [run for run in found if getattr(run, option).lower() == wanted.lower()]
-            known = sorted({getattr(run, option) for run in runs})
-            if wanted.lower() not in map(str.lower, known):
-                near = did_you_mean(wanted, known)
-                lines.append(f"--{option} {wanted}: no run has it{near}; there are {', '.join(known)}")
+    matches, lines = list(runs), []
+    for option, name in (("head", head), ("data", data), ("stage", stage)):
+        if name is not None:
+            matches = [run for run in matches if getattr(run, option).lower() == name.lower()]
+            names = sorted({getattr(run, option) for run in runs})
+            if name.lower() not in map(str.lower, names):
+                near = did_you_mean(name, names)
+                lines.append(f"--{option} {name}: no run has it{near}; there are {', '.join(names)}")
+    options = {option.removesuffix(".class_path") for run in runs for option in run.options}
     for text in where:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
+        option, equals, value = text.partition("=")
+        if not option or not equals:
             raise LDLError(f"--where {text!r} must be option=value, such as --where model.head.depth=7")
-        found = [
-            run for run in found if any(_is_typed(run.options, each, value) for each in (name, f"{name}.class_path"))
-        ]
-        options = {option.removesuffix(".class_path") for run in runs for option in run.options}
-        if name.removesuffix(".class_path") not in options:
-            lines.append(f"--where {name}: no run has this option{did_you_mean(name, options)}")
-    return found, lines if runs else []
+        matches = [run for run in matches if _has_option(run.options, option, value)]
+        if option.removesuffix(".class_path") not in options:
+            lines.append(f"--where {option}: no run has this option{did_you_mean(option, options)}")
+    return matches, lines if runs else []
 
 
-def _is_typed(options: dict[str, Any], name: str, text: str) -> bool:
-    """Return whether an option has the value that the user typed."""
-    if name not in options:
-        return False
-    value = options[name]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return read_number(text) == value
-    word = "null" if value is None else str(value)
-    return text.lower() in (word.lower(), word.rpartition(".")[2].lower())
+def _has_option(options: dict[str, Any], name: str, text: str) -> bool:
+    """Return whether an option has a value as ``config.yaml`` spells it, or a class without its module."""
+    if name in options:
+        value = options[name]
+        return text.lower() == ("null" if value is None else str(value).lower())
+    return text.lower() == _class_name(options, name).lower()
 
 
 def as_table(runs: Sequence[Run], by: str = "when") -> pd.DataFrame:
@@ -283,11 +278,11 @@ def aligned(rows: list[list[str]]) -> list[str]:
 def find_run(name: str, runs: list[Run]) -> Run:
     """Return the run of a folder, or the only run whose path contains ``name``. Raises LDLError."""
     exact = [run for run in runs if run.folder.resolve() == Path(name).resolve() or run.folder.name == name]
-    found = exact or [run for run in runs if name in str(run.folder)]
-    if len(found) == 1:
-        return found[0]
-    several = f"several runs have this name: {', '.join(str(run.folder) for run in found[:4])}"
-    raise LDLError(f"--compare {name}: {several if found else 'no run has this name'}")
+    matches = exact or [run for run in runs if name in str(run.folder)]
+    if len(matches) == 1:
+        return matches[0]
+    several = f"several runs have this name: {', '.join(str(run.folder) for run in matches[:4])}"
+    raise LDLError(f"--compare {name}: {several if matches else 'no run has this name'}")
 
 
 def comparison(first: Run, second: Run) -> list[str]:

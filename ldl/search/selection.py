@@ -15,14 +15,15 @@ import numpy as np
 
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.jobs.jobs import Row, one_line
+from ldl.jobs.store import Result
+from ldl.jobs.workers import one_line
 from ldl.progress import stop
 from ldl.protocols import Fold, kfold, leak, with_validation
 from ldl.search.statistics import best_rank
 
 Setting = dict[str, Any]
 """Values of hyperparameters by their dotted names."""
-Part = int | str
+FoldNumber = int | str
 """The number of a fold, or :data:`ALL`."""
 ALL = "all"
 """All rows, for the setting of the final model."""
@@ -54,19 +55,19 @@ def inner_splits(
     return [Fold(rows[split.train], data.split.val, rows[split.test]) for split in splits]
 
 
-def validation_splits(data: LDLDataModule, inner_folds: int, part: Part) -> list[Fold]:
+def validation_splits(data: LDLDataModule, inner_folds: int, fold: FoldNumber) -> list[Fold]:
     """Return splits whose validation set evaluates the trials of a search; no test row of the fold is in them.
 
     Args:
         data: The data module with the fold selected.
         inner_folds: 1 takes the validation set of the fold, more split its training and validation set.
-        part: The fold, or :data:`ALL` for all rows.
+        fold: The fold, or :data:`ALL` for all rows.
 
     Raises:
         LDLError: there are too few rows or groups, or there is no validation set.
     """
-    test = data.split.test[:0] if part == ALL else data.split.test
-    if inner_folds == 1 and part != ALL:
+    test = data.split.test[:0] if fold == ALL else data.split.test
+    if inner_folds == 1 and fold != ALL:
         splits = [data.split]
     else:
         rows = np.setdiff1d(np.concatenate([data.split.train, data.split.val, data.split.test]), test)
@@ -81,10 +82,10 @@ def validation_splits(data: LDLDataModule, inner_folds: int, part: Part) -> list
 
 def on_split(data: LDLDataModule, split: Fold) -> LDLDataModule:
     """Return a copy of a data module with another split; everything it learns is learnt from its training rows."""
-    part = copy.copy(data)
-    part.split = split
-    part.prepare_fold()
-    return part
+    data = copy.copy(data)
+    data.split = split
+    data.prepare_fold()
+    return data
 
 
 class Candidate(ABC):
@@ -139,19 +140,20 @@ class Selection:
         """Return :func:`inner_splits` of a data module."""
         return inner_splits(data, self.inner_folds, self.val_fraction, rows)
 
-    def choose(self, candidate: Candidate, part: Part) -> Chosen:
+    def choose(self, candidate: Candidate, fold: FoldNumber) -> Chosen:
         """Choose the setting of a fold, or of all rows.
 
         A setting that fails is not taken. If all fail, the first error is raised.
         """
         if len(candidate.settings) == 1:
             return Chosen(candidate.settings[0], {})
-        opened = [candidate.open(setting, 0 if isinstance(part, str) else part) for setting in candidate.settings]
+        selected = 0 if isinstance(fold, str) else fold
+        opened = [candidate.open(setting, selected) for setting in candidate.settings]
         measured: list[list[dict[str, float]]] = [[] for _ in opened]
         errors: dict[int, Exception] = {}
         # Split by split: settings with the same data share whatever those have learnt.
         for data in {id(data): data for data in opened}.values():
-            for inner in self._inner_data(data, part):
+            for inner in self._inner_data(data, fold):
                 for number, setting in enumerate(candidate.settings):
                     if opened[number] is data:
                         stop.leave()
@@ -161,19 +163,23 @@ class Selection:
                             errors.setdefault(number, error)
         if len(errors) == len(opened):
             raise errors[0]
-        worst = [dict.fromkeys(self.metrics, math.nan)]
-        rows = [worst if number in errors else own for number, own in enumerate(measured)]
-        scores = [{name: float(np.mean([row[name] for row in own])) for name in self.metrics} for own in rows]
+        scores = []
+        for number, metrics in enumerate(measured):
+            worst = [dict.fromkeys(self.metrics, math.nan)]
+            scores.append(self._means(worst if number in errors else metrics))
         failed = {json.dumps(candidate.settings[number]): one_line(error) for number, error in errors.items()}
         return Chosen(candidate.settings[best_rank(scores)], failed)
 
-    def _inner_data(self, data: LDLDataModule, part: Part) -> Iterator[LDLDataModule]:
-        rows = np.sort(np.concatenate([data.split.train, data.split.test])) if part == ALL else None
+    def _means(self, measured: list[dict[str, float]]) -> dict[str, float]:
+        return {name: float(np.mean([metrics[name] for metrics in measured])) for name in self.metrics}
+
+    def _inner_data(self, data: LDLDataModule, fold: FoldNumber) -> Iterator[LDLDataModule]:
+        rows = np.sort(np.concatenate([data.split.train, data.split.test])) if fold == ALL else None
         for split in self.splits(data, rows):
             yield on_split(data, split)
 
 
-def choose_and_test(candidate: Candidate, fold: int, selection: Selection) -> Row:
+def choose_and_test(candidate: Candidate, fold: int, selection: Selection) -> Result:
     """Choose a setting in the training set of a fold, train it there and test it.
 
     Returns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -11,13 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ldl.command.arguments import dotted, plain, tokenize, typed
+from ldl.command.arguments import dotted, plain, typed
+from ldl.command.command_line import Command
 from ldl.command.configs import find_config, read_config, read_option
 from ldl.command.messages import no_option_of
 from ldl.command.values import read_value
 from ldl.errors import LDLError
 from ldl.options import Option
-from ldl.search.candidates import find_file, read_part
+from ldl.search.candidates import read_options
 from ldl.search.selection import Setting
 from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import dump, resolve, resolved
@@ -100,35 +100,35 @@ def grid_size(space: list[Dimension]) -> int:
     return math.prod(len(each.points) for each in space)
 
 
-def read_space(given: Any) -> list[Dimension]:
+def read_space(entries: Any) -> list[Dimension]:
     """Return the space of ``tune.space`` of a file. Raises LDLError for a mistake."""
-    if not isinstance(given, dict) or not given:
-        raise LDLError(f"tune.space is {given!r}, but must map dotted options to values, such as {EXAMPLES}")
-    return [_read_dimension(str(name), entry) for name, entry in given.items()]
+    if not isinstance(entries, dict) or not entries:
+        raise LDLError(f"tune.space is {entries!r}, but must map dotted options to values, such as {EXAMPLES}")
+    return [_read_dimension(str(name), entry) for name, entry in entries.items()]
 
 
-def _read_dimension(name: str, given: Any) -> Dimension:
+def _read_dimension(name: str, entries: Any) -> Dimension:
     where = f"tune.space.{name}"
-    if not isinstance(given, dict):
-        raise LDLError(f"{where} is {given!r}, but must be one of {EXAMPLES}")
-    if unknown := [key for key in given if key not in KEYS]:
+    if not isinstance(entries, dict):
+        raise LDLError(f"{where} is {entries!r}, but must be one of {EXAMPLES}")
+    if unknown := [key for key in entries if key not in KEYS]:
         raise LDLError(no_option_of(where, str(unknown[0]), KEYS))
-    given = {name: typed(where, entry) if name == "values" else resolved(entry) for name, entry in given.items()}
-    if "values" in given:
-        values = given["values"]
+    entries = {name: typed(where, entry) if name == "values" else resolved(entry) for name, entry in entries.items()}
+    if "values" in entries:
+        values = entries["values"]
         distinct = {json.dumps(value) for value in values} if isinstance(values, list) else set()
-        if len(given) > 1 or not 2 <= len(distinct) == len(values):
+        if len(entries) > 1 or not 2 <= len(distinct) == len(values):
             raise LDLError(
-                f"{where} is {given}, but values must be a list of two or more, each another, and stand alone"
+                f"{where} is {entries}, but values must be a list of two or more, each another, and stand alone"
             )
         return Dimension(name, tuple(values))
-    log = read_value(given.get("log", False), (bool,))
+    log = read_value(entries.get("log", False), (bool,))
     if not isinstance(log, bool):
         raise LDLError(f"{where}: log is {log!r}, but must be true or false")
-    if not {"min", "max"} <= set(given) or (log and "step" in given):
-        raise LDLError(f"{where} is {given}, but must be one of {EXAMPLES}")
-    low, high = _read_number(where, "min", given["min"]), _read_number(where, "max", given["max"])
-    step = None if given.get("step") is None else _read_number(where, "step", given["step"])
+    if not {"min", "max"} <= set(entries) or (log and "step" in entries):
+        raise LDLError(f"{where} is {entries}, but must be one of {EXAMPLES}")
+    low, high = _read_number(where, "min", entries["min"]), _read_number(where, "max", entries["max"])
+    step = None if entries.get("step") is None else _read_number(where, "step", entries["step"])
     if not low < high:
         raise LDLError(f"{where} is empty: min {low} must be below max {high}")
     if log and low <= 0:
@@ -141,10 +141,10 @@ def _read_dimension(name: str, given: Any) -> Dimension:
     return dimension if step is None else replace(dimension, high=dimension.points[-1])
 
 
-def _read_number(where: str, key: str, given: Any) -> Number:
-    number = read_number(given) if isinstance(given, str) else given
+def _read_number(where: str, key: str, value: Any) -> Number:
+    number = read_number(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-        raise LDLError(f"{where}: {key} is {given!r}, but must be a number")
+        raise LDLError(f"{where}: {key} is {value!r}, but must be a number")
     return number
 
 
@@ -156,7 +156,7 @@ def _steps(low: Number, high: Number, step: Number) -> Iterator[Number]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """The options of ``tune`` besides its space.
 
     Attributes:
@@ -187,9 +187,9 @@ class Plan:
 RANGES = {"trials": Option(least=1), "seed": Option(least=0, most=2**32 - 1), "inner_folds": Option(least=1)}
 
 
-def read_plan(given: dict[str, Any], where: str = "tune") -> Plan:
+def read_plan(entries: dict[str, Any], where: str = "tune") -> SearchPlan:
     """Return the plan of a file. Raises LDLError for an unknown option or a value out of range."""
-    plan = read_part(Plan, given, where, RANGES)
+    plan = read_options(SearchPlan, entries, where, RANGES)
     return replace(plan, metric=plan.metric.removeprefix("val_"))  # as the log names it
 
 
@@ -203,7 +203,7 @@ class TuneFile:
         args: The command line of the run without the search.
     """
 
-    plan: Plan
+    plan: SearchPlan
     space: list[Dimension]
     args: list[str]
 
@@ -212,24 +212,20 @@ class TuneFile:
         return [*self.args, *dotted(setting), "--stage", "fit"]
 
 
-def read_tuning(args: list[str]) -> TuneFile | None:
-    """Read the search of a command line; None if the command line has another stage or ``--help``.
+def read_tuning(command: Command) -> TuneFile:
+    """Read the search of a command line.
 
     Raises:
-        LDLError: A space is given without the stage, the stage without a space, or the file has a mistake.
+        LDLError: There is not exactly one file with a space, or it has a mistake.
     """
-    given = tokenize(args)
-    file = find_file(given, args, "tune", "tune", "configs/tune/tabular_ldlf.yaml")
-    if file is None:
-        return None
-    path = Path(find_config(file.value))
-    rest = read_config(path)
+    file = command.stage_config
+    path, rest = Path(find_config(file)), read_config(file)
     tune = rest.pop("tune")
     rest.pop("stage", None)
-    ours = [option for option in given if option.name.startswith(PREFIX)]
+    plan_options = [each for each in command.arguments if each.name.startswith(PREFIX)]
     if not isinstance(tune, dict):
         raise LDLError(f"{path}: tune is {tune!r}, but must be a mapping with a space, such as {{space: ...}}")
-    for option in ours:
+    for option in plan_options:
         value = read_option(option.name, option.value)
         tune[option.name.removeprefix(PREFIX)] = resolve(value) if isinstance(value, str) else value
     space = tune.pop("space", None)
@@ -238,10 +234,14 @@ def read_tuning(args: list[str]) -> TuneFile | None:
         dimensions = read_space(space)
     except LDLError as error:
         raise LDLError(f"{path}: {error}") from None
-    fixed = {plain(option.name.removeprefix("--")) for option in given}
+    fixed = {each.option for each in command.arguments}
     free = [dimension for dimension in dimensions if plain(dimension.name) not in fixed]
     if not free:
         raise LDLError(f"{path}: the command line gives all options of tune.space; leave one of them out")
-    of_run = ["-c", dump(rest)] if rest else []
-    words = [of_run if option is file else option.words for option in given if option not in ours]
-    return TuneFile(plan, free, list(itertools.chain(*words)))
+    words: list[str] = []
+    for each in command.arguments:
+        if each.is_config and each.value == file:
+            words += ["-c", dump(rest)] if rest else []
+        elif each not in plan_options:
+            words += each.words
+    return TuneFile(plan, free, words)

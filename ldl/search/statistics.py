@@ -13,7 +13,7 @@ from scipy.stats import rankdata, studentized_range
 from scipy.stats import t as student
 
 from ldl.charts.drawing import new_figure, save
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.metrics.registry import higher_is_better
 
 CONFIDENCE = 0.9
@@ -102,8 +102,11 @@ def against_best(folds: Mapping[str, np.ndarray], metric: str, ratio: float | No
         NaN for the best itself, for one fold, and for methods with another number of folds than the best.
     """
     best = folds[best_of(folds, metric)]
-    p = [math.nan if own is best or len(own) != len(best) else p_value(own, best, ratio) for own in folds.values()]
-    return dict(zip(folds, holm(np.array(p)).tolist()))
+    p = np.full(len(folds), math.nan)
+    for number, values in enumerate(folds.values()):
+        if values is not best and len(values) == len(best):
+            p[number] = p_value(values, best, ratio)
+    return dict(zip(folds, holm(p).tolist()))
 
 
 def best_rank(scores: list[dict[str, float]]) -> int:
@@ -176,7 +179,7 @@ class Outcome:
         failed: The reason of each failure, in one line.
     """
 
-    results: dict[str, list[Row]]
+    results: dict[str, list[Result]]
     ratio: float | None = None
     kl: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
@@ -242,7 +245,7 @@ class Outcome:
         return float(np.mean([row["seconds"] for row in self.results[name]]))
 
 
-def _failure(row: Row) -> str:
+def _failure(row: Result) -> str:
     if "error" in row:
         return str(row["error"])
     kl = row["measures"]["kl"]

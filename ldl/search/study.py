@@ -16,11 +16,11 @@ from matplotlib.axes import Axes
 
 from ldl.charts.drawing import new_figure, save
 from ldl.errors import LDLError
-from ldl.jobs.jobs import one_line
+from ldl.jobs.workers import one_line
 from ldl.reports.files import write_csv
 from ldl.run.run_dir import SEARCHES
-from ldl.search.selection import Part, Setting
-from ldl.search.space import Dimension, Plan, grid_size
+from ldl.search.selection import FoldNumber, Setting
+from ldl.search.space import Dimension, SearchPlan, grid_size
 
 if TYPE_CHECKING:
     import optuna
@@ -51,7 +51,7 @@ class Study:
 
     Attributes:
         folder: The run directory, which all processes see.
-        part: The fold, or :data:`~ldl.search.selection.ALL`.
+        fold: The fold, or :data:`~ldl.search.selection.ALL`.
         identity: Digest of whatever decides a trial; trials with another one are ignored.
         plan: The plan of the search.
         space: The search space.
@@ -59,16 +59,16 @@ class Study:
     """
 
     folder: Path
-    part: Part
+    fold: FoldNumber
     identity: str
-    plan: Plan
+    plan: SearchPlan
     space: list[Dimension]
     maximize: bool
 
     @property
     def journal(self) -> Path:
         """The file of the trials."""
-        return self.folder / SEARCHES / f"{self.part}.journal"
+        return self.folder / SEARCHES / f"{self.fold}.journal"
 
     @cached_property
     def study(self) -> optuna.Study:
@@ -146,7 +146,7 @@ class Study:
         if not self.counts["complete"]:
             errors = [error_of(trial) for trial in self.trials if state_of(trial) == "failed"]
             reason = errors[0] if errors else "all were pruned"
-            raise LDLError(f"tune: no trial of fold {self.part} was completed; {reason}")
+            raise LDLError(f"tune: no trial of fold {self.fold} was completed; {reason}")
         return self.study.best_trial
 
     @property
@@ -177,7 +177,7 @@ def error_of(trial: optuna.trial.FrozenTrial) -> str:
     return str(trial.user_attrs.get("error", ""))
 
 
-Studies = Mapping[Part, Study]
+Studies = Mapping[FoldNumber, Study]
 
 
 def write_trials(path: Path, studies: Studies, metric: str) -> None:
@@ -187,13 +187,13 @@ def write_trials(path: Path, studies: Studies, metric: str) -> None:
     """
     names = [dimension.name for dimension in next(iter(studies.values())).space]
     rows = []
-    for part, study in studies.items():
+    for fold, study in studies.items():
         for trial in study.trials:
             if (state := state_of(trial)) != "waiting":
                 seconds = "" if trial.duration is None else f"{trial.duration.total_seconds():.2f}"
                 setting = [str(trial.params.get(name, "")) for name in names]
                 value = "" if trial.value is None else repr(trial.value)
-                rows.append([part, trial.number, state, value, seconds, *setting, error_of(trial)])
+                rows.append([fold, trial.number, state, value, seconds, *setting, error_of(trial)])
     write_csv(path, ["fold", "number", "state", metric, "seconds", *names, "error"], rows)
 
 
@@ -202,8 +202,8 @@ def draw_search(path: Path, studies: Studies, metric: str) -> Path:
     weights = importance(next(iter(studies.values()))) if len(studies) == 1 else {}
     figure, panels = new_figure(9 if weights else 6, 3.6, 1, 2 if weights else 1, squeeze=False)
     history = panels[0, 0]
-    for part, study in list(studies.items())[:MAX_LINES]:
-        _draw_history(history, study, f"fold {part}")
+    for fold, study in list(studies.items())[:MAX_LINES]:
+        _draw_history(history, study, f"fold {fold}")
     history.set_xlabel("trial")
     history.set_ylabel(metric)
     if len(studies) > 1:

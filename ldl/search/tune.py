@@ -24,35 +24,37 @@ from filelock import FileLock
 from ldl.charts.drawing import captioned, spared
 from ldl.checkpoint import replacing
 from ldl.command.arguments import plain
-from ldl.command.messages import program, refusals
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import Command, parse_anew
+from ldl.command.config import Config
+from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
-from ldl.jobs.crossval import FoldResult, Folds, Parse, configured_folds
+from ldl.jobs.crossval import configured_folds
+from ldl.jobs.folds import FoldResult, Folds
 from ldl.jobs.identity import (
     content_digest,
     data_text,
     deciding_options,
     file_digests,
-    short_digest,
     source_digests,
 )
-from ldl.jobs.jobs import PerProcess, Workers
+from ldl.jobs.store import digest
+from ldl.jobs.workers import PerProcess, Workers
 from ldl.metrics import higher_is_better, metrics_for
 from ldl.options import check_options, role_of
 from ldl.reports.files import write_json
 from ldl.run import signals
 from ldl.run.console import bars
 from ldl.run.output import quiet_trainers
+from ldl.run.parts import Parts, build_trainer
 from ldl.run.results import print_table
-from ldl.run.run import make_task, seed_of
 from ldl.run.run_dir import SEARCHES, check_no_run, check_writable, choose_folder
 from ldl.run.run_options import RUN_OPTIONS, trainer_names
 from ldl.run.training import seed_everything
 from ldl.search.candidates import NO_FILES, check_from_scratch, have_same_tests
 from ldl.search.compare import setting_text
-from ldl.search.selection import ALL, Part, Setting, on_split, validation_splits
-from ldl.search.space import Dimension, TuneFile, grid_size
+from ldl.search.selection import ALL, FoldNumber, Setting, on_split, validation_splits
+from ldl.search.space import Dimension, TuneFile, grid_size, read_tuning
 from ldl.search.study import Studies, Study, draw_search, load_optuna, write_trials
 from ldl.task import Task
 from ldl.validation.option import ROLES
@@ -69,19 +71,17 @@ FIXED = "settings are compared on the same instances and labels, so give it once
 
 
 @dataclass(frozen=True)
-class Search:
+class HyperparameterSearch:
     """A search as its processes receive it.
 
     Attributes:
         file: The search file with the command line.
-        parse: Parses a command line.
         folder: The run directory.
         identity: Digest of whatever decides a trial.
         maximize: Whether higher values are better.
     """
 
     file: TuneFile
-    parse: Parse
     folder: Path
     identity: str
     maximize: bool
@@ -91,58 +91,55 @@ class Search:
         """The metric as it is logged."""
         return f"val_{self.file.plan.metric}"
 
-    def study(self, part: Part) -> Study:
+    def study(self, fold: FoldNumber) -> Study:
         """Return the trials of a fold, or of all rows."""
-        return Study(self.folder, part, self.identity, self.file.plan, self.file.space, self.maximize)
+        return Study(self.folder, fold, self.identity, self.file.plan, self.file.space, self.maximize)
 
-    def run(self, setting: Setting) -> LDLCLI:
+    def run(self, setting: Setting) -> Config:
         """Return the parsed run that trains a setting."""
-        return self.parse(self.file.command(setting))
+        return parse_anew(self.file.command(setting))
 
     def best_folds(self, fold: int) -> Folds:
         """Return the ``Folds`` that train the best setting of a fold."""
         setting = self.study(fold).best_setting
-        cli = self.run(setting)
+        config = self.run(setting)
         key = {"search": self.identity, "setting": json.dumps(setting)}
-        return replace(configured_folds(cli, _open(self, cli, fold), self.folder, key, quiet=True), draws=True)
+        return replace(configured_folds(config, _open(self, config, fold), self.folder, key, quiet=True), draws=True)
 
 
-def tune(file: TuneFile, parse: Parse) -> None:
+def tune(command: Command) -> None:
     """Search until all trials are finished, train and test the best setting, and write ``best.yaml``.
 
     The same command with the same run directory continues after a stop. If it runs at the same time on several machines
     that share the directory, all of them work on the same trials.
 
-    Args:
-        file: The search.
-        parse: Parses a command line, in any process.
-
     Raises:
         LDLError: the run, the space or the metric is wrong, the directory has a run, or no trial was completed.
     """
-    with quiet_trainers(), refusals():
+    file = read_tuning(command)
+    with quiet_trainers(), user_errors():
         load_optuna()
-        cli, plan = parse(file.command({})), file.plan
-        check_from_scratch(cli.config, "tune")
-        data = cli.make_data(cli.config)
+        config, plan = parse_anew(file.command({})), file.plan
+        check_from_scratch(config.values, "tune")
+        data = config.instantiate("data")
         data.setup()
         if plan.nested and not data.num_folds:
             raise LDLError(f"{type(data).__name__} has a published split and no folds; give tune.nested false")
         validation_splits(data, plan.inner_folds, data.fold)  # raises an error now and not in every trial
-        maximize = _is_maximized(make_task(cli, cli.config, data, {}), data, plan.metric)
-        file = replace(file, space=[_checked(dimension, file, parse, data) for dimension in file.space])
+        maximize = _is_maximized(_task_for(config, data), data, plan.metric)
+        file = replace(file, space=[_checked(dimension, file, data) for dimension in file.space])
         if plan.sampler == "grid":
             grid_size(file.space)
-        folder = choose_folder(cli.config, data, "tune")
+        folder = choose_folder(config.values, data, "tune")
         if not (folder / SEARCHES).exists():
             check_no_run(folder, "a search")
         check_writable(folder)
-        search = Search(file, parse, folder.absolute(), _identity(cli, file, parse, data), maximize)
+        search = HyperparameterSearch(file, folder.absolute(), _identity(config, file, data), maximize)
         signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-        parts: list[Part] = [*range(data.num_folds), ALL] if plan.nested else [data.fold]
-        studies = {part: search.study(part) for part in parts}
-        workers = Workers(cli.config.jobs, cli.config.scheduler)
-        _run_trials(search, studies, workers, cli.config.trainer.enable_progress_bar is not False)
+        folds: list[FoldNumber] = [*range(data.num_folds), ALL] if plan.nested else [data.fold]
+        studies = {fold: search.study(fold) for fold in folds}
+        workers = Workers(config.values.jobs, config.values.scheduler)
+        _run_trials(search, studies, workers, config.values.trainer.enable_progress_bar is not False)
         # Of several machines one trains the best settings, and the others read its results.
         with FileLock(folder / SEARCHES / "final.lock"):
             _finish(search, studies, workers, data)
@@ -151,17 +148,21 @@ def tune(file: TuneFile, parse: Parse) -> None:
 def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
     """Return whether the highest value of a metric is the best. Raises LDLError if validation does not have it."""
     kinds = {*VALIDATED, "votes"} if "votes" in data.columns else VALIDATED
-    known = [
+    metrics = [
         each.name
         for each in metrics_for(data.labels, task.gives_maps)
         if each.of in kinds and not each.detail and each.higher_is_better is not None
     ]
-    if metric not in known:
-        raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(known)}{did_you_mean(metric, known)}")
+    if metric not in metrics:
+        raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(metrics)}{did_you_mean(metric, metrics)}")
     return bool(higher_is_better(metric))
 
 
-def _checked(dimension: Dimension, file: TuneFile, parse: Parse, data: LDLDataModule) -> Dimension:
+def _task_for(config: Config, data: LDLDataModule) -> Task:
+    return Parts(config, data).task
+
+
+def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimension:
     """Check that an option takes its values, and that they are tested on the same rows with the same labels.
 
     Returns a range of floats if the option takes any number.
@@ -169,18 +170,18 @@ def _checked(dimension: Dimension, file: TuneFile, parse: Parse, data: LDLDataMo
     try:
         _check_role(plain(dimension.name), data)
         for value in dimension.ends:
-            cli = parse(file.command({dimension.name: value}))
-            other = cli.make_data(cli.config)
+            config = parse_anew(file.command({dimension.name: value}))
+            other = config.instantiate("data")
             check_options(other)
             if plain(dimension.name).partition(".")[0] == "data":
                 other.setup()
                 if not have_same_tests(other, data):
                     raise LDLError(f"{value} tests other rows, or has other labels, than the run; {FIXED}")
-            make_task(cli, cli.config, data, {})
+            _task_for(config, data)
     except LDLError as error:
         raise LDLError(f"tune.space.{dimension.name}: {error}") from error
     # The parser converts a whole number to a float if the option is a float.
-    parsed = {plain(name): value for name, value in cli.config.items()}
+    parsed = {plain(name): value for name, value in config.values.items()}
     takes_floats = isinstance(parsed.get(plain(dimension.name)), float)
     return dimension.as_floats() if takes_floats and dimension.is_whole else dimension
 
@@ -196,32 +197,29 @@ def _check_role(name: str, data: LDLDataModule) -> None:
         raise LDLError("it is no option of a model, its training or its inputs; leave it out of the space")
 
 
-def _identity(cli: LDLCLI, file: TuneFile, parse: Parse, data: LDLDataModule) -> str:
-    tried = [parse(file.command({each.name: value})) for each in file.space for value in each.values]
-    models = [load_values(run.dump(run.config))["model"] for run in tried]
+def _identity(config: Config, file: TuneFile, data: LDLDataModule) -> str:
+    tried = [parse_anew(file.command({each.name: value})) for each in file.space for value in each.values]
+    models = [load_values(run.text())["model"] for run in tried]
     files = file_digests([models, [each.values for each in file.space]]) | source_digests(models)
-    options = deciding_options(cli.dump(cli.config)), file.plan.deciding_options()
-    return short_digest("search 2", options, list(map(str, file.space)), files, content_digest(data), version("ldl"))
+    options = deciding_options(config.text()), file.plan.deciding_options()
+    space = list(map(str, file.space))
+    return digest(["search 2", options, space, files, content_digest(data), version("ldl")])
 
 
-def _run_trials(search: Search, studies: Studies, workers: Workers, shows: bool) -> None:
+def _run_trials(search: HyperparameterSearch, studies: Studies, workers: Workers, shows: bool) -> None:
     with bars(shows) as progress:
         bar = progress.add_task("trials", total=sum(study.wanted for study in studies.values()))
 
         def update(*_: Any) -> None:
             progress.update(bar, completed=sum(study.wanted - study.missing for study in studies.values()))
 
-        while missing := {part: count for part, study in studies.items() if (count := study.missing)}:
+        while any(study.missing for study in studies.values()):
             update()
-            _run(
-                workers,
-                {
-                    f"trial {number} of fold {part}": partial(run_trial, search, part)
-                    for part, count in missing.items()
-                    for number in range(count)
-                },
-                update,
-            )
+            trials: dict[str, Callable[[], Any]] = {}
+            for fold, study in studies.items():
+                for number in range(study.missing):
+                    trials[f"trial {number} of fold {fold}"] = partial(run_trial, search, fold)
+            _run(workers, trials, update)
         update()
 
 
@@ -230,16 +228,15 @@ def _run(workers: Workers, jobs: dict[str, Callable[[], Any]], on_result: Callab
         raise LDLError(f"{name}: {reason}")
 
 
-def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataModule) -> None:
+def _finish(search: HyperparameterSearch, studies: Studies, workers: Workers, data: LDLDataModule) -> None:
     """Train and test the best setting of every fold, and write all files."""
     folder, plan = search.folder, search.file.plan
     write_trials(folder / "trials.csv", studies, search.metric)
     last = list(studies)[-1]
     setting = studies[last].best_setting
     with replacing(folder / "best.yaml") as stream:
-        cli = search.run(setting)
-        stream.write(cli.dump(cli.config, data.chosen).encode())
-    tested = [part for part in studies if isinstance(part, int)]
+        stream.write(search.run(setting).text(data.chosen).encode())
+    tested = [fold for fold in studies if isinstance(fold, int)]
     results: dict[str, FoldResult] = {}
     _run(workers, {str(fold): partial(fit_best, search, fold) for fold in tested}, results.__setitem__)
     ordered = [results[str(fold)] for fold in tested]
@@ -253,7 +250,7 @@ def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataMod
         **plan.deciding_options(),
         "metric": search.metric,
         "nested": plan.nested,
-        "trials": {str(part): study.counts for part, study in studies.items()},
+        "trials": {str(fold): study.counts for fold, study in studies.items()},
     }
     write_json(folder / "results.json", content)
     with captioned(f"search on {data.title}, {data.protocol}  ·  {folder.name}"), spared("history.png"):
@@ -268,24 +265,24 @@ def _finish(search: Search, studies: Studies, workers: Workers, data: LDLDataMod
 
 
 @quiet_trainers()
-def run_trial(search: Search, part: Part) -> None:
-    """Run one trial of a part of the data, if any is missing."""
-    search.study(part).run_trial(partial(evaluate, search, part))
+def run_trial(search: HyperparameterSearch, fold: FoldNumber) -> None:
+    """Run one trial of a fold, if any is missing."""
+    search.study(fold).run_trial(partial(evaluate, search, fold))
 
 
-def evaluate(search: Search, part: Part, trial: optuna.Trial, setting: Setting) -> float:
+def evaluate(search: HyperparameterSearch, fold: FoldNumber, trial: optuna.Trial, setting: Setting) -> float:
     """Return the mean metric of a setting over the validation splits. Raises TrialPruned if the pruner ends it."""
-    cli = search.run(setting)
-    data = _open(search, cli, part)
+    config = search.run(setting)
+    data = _open(search, config, fold)
     values: list[float] = []
-    splits = validation_splits(data, search.file.plan.inner_folds, part)
+    splits = validation_splits(data, search.file.plan.inner_folds, fold)
     for split in splits:
         inner = on_split(data, split)
-        seed_everything(seed_of(cli.config))
-        task = cli.make_task(cli.config)
+        seed_everything(config.seed)
+        task = config.instantiate("model")
         task.build(inner.labels, inner.input_shape)
         report = ReportTrial(trial, search.metric, values, len(values) + 1 == len(splits))
-        trainer = cli.make_trainer(cli.config, [report], **NO_FILES)
+        trainer = build_trainer(config, [report], **NO_FILES)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="intervals and sets stay as predicted")  # no trial uses them
             trainer.fit(task, datamodule=inner)
@@ -329,27 +326,27 @@ def _logged(trainer: pl.Trainer, metric: str) -> float:
 
 
 @quiet_trainers()
-def fit_best(search: Search, fold: int) -> FoldResult:
+def fit_best(search: HyperparameterSearch, fold: int) -> FoldResult:
     """Train the best setting of a fold on its training set and test it; a finished fold is read."""
     folds = search.best_folds(fold)
     with suppress(LDLError):  # with fewer trials another setting was the best
         if (done := folds.read(fold)) is not None:
             return done
-    with refusals():
+    with user_errors():
         return folds.fit(fold)[1]
 
 
-def _open(search: Search, cli: LDLCLI, part: Part) -> LDLDataModule:
+def _open(search: HyperparameterSearch, config: Config, fold: FoldNumber) -> LDLDataModule:
     """Return the data module of a setting with a fold selected; most settings share it."""
-    text = data_text(cli.dump(cli.config))
-    data: LDLDataModule = PerProcess(f"{search.identity} {text}", partial(_read, cli)).get()
-    fold = 0 if part == ALL and data.num_folds else part
-    if isinstance(fold, int) and data.fold != fold:
-        data.select_fold(fold)
+    text = data_text(config.text())
+    data: LDLDataModule = PerProcess(f"{search.identity} {text}", partial(_read, config)).get()
+    selected = 0 if fold == ALL and data.num_folds else fold
+    if isinstance(selected, int) and data.fold != selected:
+        data.select_fold(selected)
     return data
 
 
-def _read(cli: LDLCLI) -> LDLDataModule:
-    data = cli.make_data(cli.config)
+def _read(config: Config) -> LDLDataModule:
+    data: LDLDataModule = config.instantiate("data")
     data.setup()
     return data

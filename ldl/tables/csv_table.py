@@ -7,7 +7,7 @@ import io
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,8 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """Separators of other programs, which a message suggests to replace."""
 SPELLED = [*MISSING, *map(str.upper, MISSING), "NaN", "NaT", "None", "Null"]
 """Spellings of missing fields that pandas recognises; it distinguishes upper and lower case."""
+BLANKS = "".join(filter(str.isspace, map(chr, range(128))))
+"""Blanks of ASCII."""
 NOBODY = "which is no name of a group; give every row one, of its own where it belongs to none"
 
 
@@ -199,12 +201,7 @@ def read_csv(
     text = re.sub(r"\r*\n|\r", "\n", text) if "\r" in text else text
     if blanks and mark not in next(filter(str.strip, io.StringIO(text)), ""):
         text = "\n".join(mark.join(line.split()) for line in text.split("\n"))
-    first: list[str] = []
-    found_rows = array("q")  # lists of numbers would take more memory than the text
-    for record, line, row in _rows(path, text, mark):
-        first = first or list(map(str.strip, row))
-        found_rows.extend((record, line, len(row)))
-    records, lines, widths = np.array(found_rows, np.int64).reshape(-1, 3).T.copy()
+    first, records, lines, widths = _plain_rows(text, mark) or _quoted_rows(path, text, mark)
     named = has_header(first)
     alone = named and mark in MARKS.values() and len(first) == 1
     others = SEPARATORS if mark == "," else {",": "commas"}
@@ -222,14 +219,41 @@ def read_csv(
     return CsvTable(path, header, lines[int(named) :], records[int(named) :], text, mark)
 
 
-def _rows(path: Path, text: str, mark: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield every row that is not empty, with its number among all rows from 0 and its first line from 1."""
+Rows = tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
+"""Fields of the first row; then of every row that is not empty its number among all rows, from 0, its first line, from
+1, and its number of fields."""
+
+
+def _plain_rows(text: str, mark: str) -> Rows | None:
+    """Return the rows of a text in which every line is a row; None if quotes or other letters need the csv reader."""
+    if '"' in text or not text.isascii():
+        return None
+    letters = np.frombuffer((text if text.endswith("\n") else text + "\n").encode("ascii"), np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    if (ends - starts).max() > csv.field_size_limit():
+        return None
+    visible = np.ones(128, np.uint8)
+    visible[[ord(letter) for letter in f"{mark}{BLANKS}"]] = 0
+    records = np.flatnonzero(np.logical_or.reduceat(visible[letters], starts))
+    widths = 1 + np.diff(np.searchsorted(np.flatnonzero(letters == ord(mark)), ends), prepend=0)[records]
+    first = text[starts[records[0]] : ends[records[0]]].split(mark) if len(records) else []
+    return list(map(str.strip, first)), records, records + 1, widths
+
+
+def _quoted_rows(path: Path, text: str, mark: str) -> Rows:
+    """Return the rows of any text. Raises LDLError if it is no CSV."""
     reader = csv.reader(io.StringIO(text), delimiter=mark)
+    first: list[str] = []
+    numbers = array("q")  # lists of numbers would take more memory than the text
     line = 1
     try:
         for record, row in enumerate(reader):
             if any(map(str.strip, row)) or row == [""]:  # pandas writes "" for a missing entry of an only column
-                yield record, line, row
+                first = first or list(map(str.strip, row))
+                numbers.extend((record, line, len(row)))
             line = reader.line_num + 1
     except csv.Error as error:
         raise LDLError(f"{path}: line {reader.line_num} cannot be read as CSV: {error}") from None
+    records, lines, widths = np.array(numbers, np.int64).reshape(-1, 3).T.copy()
+    return first, records, lines, widths

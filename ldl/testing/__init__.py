@@ -13,8 +13,9 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows, wanted_of
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, compute_loss, memory_rows
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.spec import from_spec, to_spec
 from ldl.validation.contract import check_built, check_losses, lost_in_checkpoint
@@ -61,12 +62,12 @@ def check_head(make: Callable[[], Head]) -> None:
         if isinstance(head, ImageHead):
             _check_images(head, make, labels)
             continue
-        features, target = _problem(labels, head.takes_bags)
+        rows = _problem(labels, head.takes_bags)
         _check_built(head, labels)
-        _check_learning(head, features, target)
-        _check_output(head, features, labels)
-        _check_better_than_constant(head, features, target)
-        _check_saving(head, features, make)
+        _check_learning(head, rows)
+        _check_output(head, rows.features, labels)
+        _check_better_than_constant(head, rows.features, rows.target)
+        _check_saving(head, rows.features, make)
     _must(
         bool(accepted),
         make(),
@@ -89,7 +90,7 @@ def _check_arguments(head: Head) -> None:
     _must(rebuilt == to_spec(head), head, "cannot be rebuilt from its arguments; __init__ must only store them")
 
 
-def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
+def _problem(labels: LabelSpace, bags: bool) -> Rows:
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(ROWS, *([INSTANCES] if bags else []), FEATURES, generator=generator)
     scores = features @ torch.randn(FEATURES, len(labels), generator=generator)
@@ -97,7 +98,9 @@ def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
         missing = torch.arange(INSTANCES) > torch.arange(ROWS)[:, None] % INSTANCES
         features[missing] = torch.nan
         scores = scores.masked_fill(missing[..., None], -torch.inf).amax(1)
-    return features, torch.softmax(scores, -1)
+    target = torch.softmax(scores, -1)
+    value = labels.decode(target) if labels.has_values else None
+    return Rows(features, target, value, group=torch.arange(ROWS) // 4)
 
 
 def _check_built(head: Head, labels: LabelSpace) -> None:
@@ -108,27 +111,28 @@ def _check_built(head: Head, labels: LabelSpace) -> None:
         _must(False, head, "builds twice; call super().build first, which raises LDLError for a built head")
 
 
-def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
+def _check_learning(head: Head, rows: Rows) -> None:
     head.train()
     if isinstance(head, FittedHead):
-        head.fit(features, target, Collective(), **_extra(head, target))
+        head.fit(rows, Collective())
         return
-    losses = head.loss(features, target, **_extra(head, target))
+    features, target = rows.features, rows.target
+    losses = compute_loss(head, rows)
     with _as_assertion():
         check_losses(head, losses)
     memory = losses.pop("memory", features) if isinstance(head, AlternatingHead) else features
-    for part in memory.values() if isinstance(memory, dict) else [memory]:
-        good = len(part) == ROWS and not part.requires_grad
+    for tensor in memory.values() if isinstance(memory, dict) else [memory]:
+        good = len(tensor) == ROWS and not tensor.requires_grad
         _must(good, head, f"loss 'memory' must be detached tensors of {ROWS} rows, as the features are")
     for name, value in losses.items():
         _must(bool(value.isfinite()), head, f"loss {name!r} must be finite, is {value}")
     parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
     _must(bool(parameters), head, "has no parameters to learn; a head without gradients is a FittedHead")
     optimizer = torch.optim.Adam(parameters, lr=0.03)
-    before = _mean_loss(head, features, target)
+    before = _mean_loss(head, rows)
     for _ in range(60):
         optimizer.zero_grad()
-        losses = head.loss(features, target, **_extra(head, target))
+        losses = compute_loss(head, rows)
         losses["loss"].backward()
         optimizer.step()
         if isinstance(head, AlternatingHead):
@@ -139,7 +143,7 @@ def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
     if isinstance(head, AlternatingHead):
         head.observe(memory_rows(losses.get("memory", features), slice(0)), target[:0])
         head.update(Collective())
-    after = _mean_loss(head, features, target)
+    after = _mean_loss(head, rows)
     _must(after < before, head, f"does not learn: its loss went from {before:.4f} to {after:.4f} in 60 steps")
 
 
@@ -151,11 +155,11 @@ def _check_forward(head: Head, inputs: Tensor, shape: tuple[int, ...]) -> tuple[
     _must(torch.equal(output, head(inputs)), head, "gives another output for the same input in eval mode")
     with torch.autocast("cpu", torch.bfloat16):
         mixed = head(inputs)
-    for found, when in ((output, ""), (mixed, " under autocast")):
-        _must(found.dtype == torch.float32, head, f"gives {found.dtype}{when}; distributions must stay float32")
-        sums = found.sum(-1)
-        good = bool((found >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
-        ends = f"smallest entry {found.min():.3g}, sums {sums.min():.5f} to {sums.max():.5f}"
+    for prediction, when in ((output, ""), (mixed, " under autocast")):
+        dtype, sums = prediction.dtype, prediction.sum(-1)
+        _must(dtype == torch.float32, head, f"gives {dtype}{when}; distributions must stay float32")
+        good = bool((prediction >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+        ends = f"smallest entry {prediction.min():.3g}, sums {sums.min():.5f} to {sums.max():.5f}"
         _must(good, head, f"leaves the simplex{when}: {ends}")
     return output, mixed
 
@@ -171,17 +175,17 @@ def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
     _must(head(features[:0]).shape == (0, len(labels)), head, "must take an empty batch")
     value = head.point_estimate(features)
     if value is not None:
-        wanted = (ROWS,) if labels.ndim == 1 else (ROWS, labels.ndim)
-        _must(value.shape == wanted, head, f"point_estimate gives {tuple(value.shape)}, not {wanted}")
+        shape = (ROWS,) if labels.ndim == 1 else (ROWS, labels.ndim)
+        _must(value.shape == shape, head, f"point_estimate gives {tuple(value.shape)}, not {shape}")
     both = head.predict(features)
     same = (both[1] is None) if value is None else (both[1] is not None and torch.equal(both[1], value))
     _must(torch.equal(both[0], output) and same, head, "predict must give what forward and point_estimate give")
     if (evidence := head.evidence(features[0])) is not None:
         count = len(evidence.names)
-        shapes = [tuple(part.shape) for part in evidence[1:]]
+        shapes = [tuple(tensor.shape) for tensor in evidence[1:]]
         _must(shapes == [(count,), (count, len(labels))], head, f"evidence of {count} parts has shapes {shapes}")
-    found = copy.deepcopy(head).double()(features.double()).dtype
-    _must(found == torch.float64, head, f"gives {found} after .double(); keep the features' precision")
+    dtype = copy.deepcopy(head).double()(features.double()).dtype
+    _must(dtype == torch.float64, head, f"gives {dtype} after .double(); keep the features' precision")
 
 
 @torch.no_grad()
@@ -221,8 +225,8 @@ def _check_saving(head: Head, inputs: Tensor, make: Callable[[], Head]) -> None:
 
 def _check_images(head: ImageHead, make: Callable[[], Head], labels: LabelSpace) -> None:
     batches = [_striped_image(labels, number, (64 + 8 * number, 96 - 4 * number)) for number in range(3)]
-    wanted = {"input", "target", *head.wants}
-    head.fit_images([{name: batch[name] for name in wanted} for batch in batches], Collective())
+    columns = {"input", "target", *head.wants}
+    head.fit_images([{name: batch[name] for name in columns} for batch in batches], Collective())
     trials = [batch["input"] for batch in batches] + [batches[0]["input"][..., :33, :47]]
     with torch.no_grad():
         for images in trials:
@@ -252,15 +256,10 @@ def _striped_image(labels: LabelSpace, number: int, size: tuple[int, int]) -> di
 
 
 @torch.no_grad()
-def _mean_loss(head: Head, features: Tensor, target: Tensor) -> float:
-    loss = head.eval().loss(features, target, **_extra(head, target))["loss"]
+def _mean_loss(head: Head, rows: Rows) -> float:
+    loss = compute_loss(head.eval(), rows)["loss"]
     head.train()
     return float(loss)
-
-
-def _extra(head: Head, target: Tensor) -> dict[str, Tensor | None]:
-    value = head.labels.decode(target) if head.labels.has_values else None
-    return wanted_of(head, {"value": value, "group": torch.arange(len(target)) // 4})
 
 
 @contextmanager

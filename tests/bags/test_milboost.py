@@ -18,6 +18,7 @@ from ldl.bags.likelihood import CODES
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 KINDS = sorted(CODES)
@@ -131,7 +132,8 @@ def test_the_rounds_are_those_of_the_least_loss_of_the_bags_that_are_held_out() 
     features, target = some_bags(3, 100)
     target[::12] = target[::12].flip(1)
     head = fitted(MILBoost(rounds=12, validation=0.3, seed=0), features, target)
-    rest, held = head._hold_out(pack("", features, target, None))
+    rows = Rows(features, target)
+    rest, held = head._hold_out(pack("", rows, None), rows)
     losses = []
     for rounds in range(13):
         trial = fitted(MILBoost(rounds=rounds, seed=0), features[rest], target[rest])
@@ -217,12 +219,11 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
 def test_groups_are_held_out_whole() -> None:
     features, target = some_bags(3, 60)
     group = torch.arange(60) // 4
-    bags = pack("", features, target, None)
-    rest, held = MILBoost(validation=0.3, seed=0)._hold_out(bags, group.numpy())
+    rows = Rows(features, target, group=group)
+    rest, held = MILBoost(validation=0.3, seed=0)._hold_out(pack("", rows, None), rows)
     assert len(held) == 16 and sorted([*rest, *held]) == list(range(60))
     assert not set(group[rest].tolist()) & set(group[held].tolist())
     head = MILBoost(validation=0.3, seed=0, patience=5)
-    assert head.uses_group
     head.build(4, LABELS)
-    head.fit(features, target, Collective(), group=group)
+    head.fit(rows, Collective())
     assert head.curve[0, 1].isfinite()

@@ -13,12 +13,13 @@ from torch import Tensor
 from ldl.backbones.base import Backbone, Identity
 from ldl.callbacks import Compile, FitHead, LeafUpdate
 from ldl.callbacks.fit_head import _extract
-from ldl.collective import TorchCollective
+from ldl.collective import Collective, TorchCollective
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError, SharedError
 from ldl.head import Head
 from ldl.heads import LDLF, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 QUIET = {
@@ -64,7 +65,7 @@ def _fit(trainer: pl.Trainer, head: Head) -> None:
 
 
 class Refuses(MeanPredictor):
-    def fit(self, *args: object, **wanted: object) -> None:
+    def fit(self, rows: Rows, collective: Collective) -> None:
         raise LDLError("not these")
 
 

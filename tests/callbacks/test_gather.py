@@ -48,8 +48,8 @@ def test_rows_of_two_processes_come_back_in_order() -> None:
             )
             return [tensor, whole[1::2]]
 
-    dealt = {name: ROWS[name][::2] for name in ("features", "group")}
-    assert all(torch.equal(column, ROWS[name]) for name, column in of_all(dealt, Two()).items())
+    share = {name: ROWS[name][::2] for name in ("features", "group")}
+    assert all(torch.equal(column, ROWS[name]) for name, column in of_all(share, Two()).items())
 
 
 def test_a_table_on_disk_trains_the_same_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,14 @@ import yaml
 from places import ROOT
 
 from ldl.command import main
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import parse_anew
 from ldl.command.values import whole_numbers_first
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
 
 def _parse(*args: str) -> Any:
-    return LDLCLI(["-c", str(ROOT / "configs/default.yaml"), *args]).config
+    return parse_anew(["-c", str(ROOT / "configs/default.yaml"), *args]).values
 
 
 def test_a_new_class_starts_from_its_own_defaults(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from predicted import check_predictor, kept_data
 
 from ldl import charts
 from ldl.command import main
+from ldl.command.command_line import parse_anew
 from ldl.command.configs import find_config
-from ldl.command.parser import LDLCLI
 from ldl.errors import LDLError
 
 SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
@@ -216,10 +216,10 @@ PARTS = [
 def test_all_files_are_parsed() -> None:
     for path in RUNS:
         own = path.parent.name in ("tabular", "bags", "images", "imagevalues") or path.stem == "tabular"
-        LDLCLI(["-c", str(path), *(["--data.path=x"] if own else [])])
+        parse_anew(["-c", str(path), *(["--data.path=x"] if own else [])])
     for path in PARTS:
         more = ["--data.path=x"] if path.stem == "tabular" else []
-        LDLCLI(["-c", str(CONFIGS / "default.yaml"), "-c", str(path), *more])
+        parse_anew(["-c", str(CONFIGS / "default.yaml"), "-c", str(path), *more])
 
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "sweeps").glob("*.yaml")), ids=lambda path: path.stem)
@@ -229,7 +229,7 @@ def test_sweep_names_real_options(path: Path) -> None:
     values = {
         name: spec["values"][0] if "values" in spec else spec["max"] for name, spec in sweep["parameters"].items()
     }
-    parsed = LDLCLI(["-c", str(config), *(f"--{name}={value}" for name, value in values.items())]).config
+    parsed = parse_anew(["-c", str(config), *(f"--{name}={value}" for name, value in values.items())]).values
     assert parsed.model.head.init_args.trees == values["model.head.trees"]
     with pytest.raises(LDLError, match="has no option 'no_such_option'"):
-        LDLCLI(["-c", str(config), "--model.head.no_such_option=1"])
+        parse_anew(["-c", str(config), "--model.head.no_such_option=1"])

@@ -11,6 +11,7 @@ from places import ROOT
 
 from ldl import heads
 from ldl.command import main
+from ldl.command.arguments import tokenize
 from ldl.command.classes import BASES, OURS
 from ldl.command.console import GROUP, command
 from ldl.command.help import help_page, known
@@ -44,7 +45,7 @@ def test_help_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "ldl.command.help.known", lambda key: [c for c in known(key) if c.__module__.startswith("ldl.")]
     )
-    front = help_page(["--help"]) or ""
+    front = help_page(tokenize(["--help"])) or ""
     lines = front.splitlines()
     assert len(lines) < 110 and max(map(len, lines)) <= 120
     classes = [cls for key in OURS for cls in known(key) if cls.__module__.startswith("ldl.")]
@@ -53,12 +54,12 @@ def test_help_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert front.index("LDLF") < front.index("UTKFace") < front.index("audit") < front.index("  --stage")
     assert "--trainer.max_epochs" not in front
     for group, option in (("trainer", "max_epochs"), ("model", "mixup"), ("wandb", "mode")):
-        assert f"--{group}.{option}" in (help_page([f"--help.{group}"]) or "")
-    page = help_page(["--model.head.help", "LDLF"]) or ""
+        assert f"--{group}.{option}" in (help_page(tokenize([f"--help.{group}"])) or "")
+    page = help_page(tokenize(["--model.head.help", "LDLF"])) or ""
     assert "--model.head.trees  int; in 1..10000; default 5" in page and "Number of trees K." in page
-    assert "--data.protocol" in (help_page(["--data.help=FaceFolder"]) or "")
-    assert help_page(["--model.optimizer.help", "SGD"]) is None and help_page(TABLE) is None
-    assert "AAKNN" in (help_page(["--model.head.help"]) or "")
+    assert "--data.protocol" in (help_page(tokenize(["--data.help=FaceFolder"])) or "")
+    assert help_page(tokenize(["--model.optimizer.help", "SGD"])) is None and help_page(tokenize(TABLE)) is None
+    assert "AAKNN" in (help_page(tokenize(["--model.head.help"])) or "")
 
 
 def test_help_ends_the_process_without_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from ldl.command import training
-from ldl.jobs import jobs
+from ldl.jobs import executors
+from ldl.run import main as training
 
 FORK = get_context("fork")
 
@@ -23,7 +23,7 @@ def _agent(pipe: Connection) -> None:
 
 
 def _process(pipe: Connection) -> None:
-    jobs.PARENT_TICK = 0.02
+    executors.PARENT_CHECK_SECONDS = 0.02
     with pytest.raises(SystemExit):
         training.main(["--help.wandb"])
     pipe.send(os.getpid())

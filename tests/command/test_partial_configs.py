@@ -14,8 +14,9 @@ import yaml
 from places import ROOT
 
 from ldl.command import main
+from ldl.command.arguments import tokenize, words_of
+from ldl.command.command_line import parse_anew
 from ldl.command.configs import read_streams
-from ldl.command.parser import LDLCLI
 from ldl.errors import LDLError
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
@@ -89,23 +90,23 @@ def test_a_configuration_is_read_from_a_pipe_once() -> None:
     os.write(writer, b"trainer: {max_epochs: 3}\n")
     os.close(writer)
     try:
-        args = read_streams(["-c", f"/dev/fd/{reader}", "-c=logger/csv", "--stage", "fit"])
+        args = words_of(read_streams(tokenize(["-c", f"/dev/fd/{reader}", "-c=logger/csv", "--stage", "fit"])))
     finally:
         os.close(reader)
     assert args == ["-c", "trainer: {max_epochs: 3}\n\n", "-c=logger/csv", "--stage", "fit"]
-    assert read_streams(args) == args
+    assert words_of(read_streams(tokenize(args))) == args
 
 
 def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     args = ["-c", str(tmp_path / "pipe")]
-    assert read_streams(args) == args
+    assert words_of(read_streams(tokenize(args))) == args
     with pytest.raises(LDLError, match="which is no regular file"):
-        LDLCLI(args)
+        parse_anew(args)
 
 
 def config(*args: str) -> Any:
-    return LDLCLI(["-c", str(ROOT / "configs/default.yaml"), *args])
+    return parse_anew(["-c", str(ROOT / "configs/default.yaml"), *args])
 
 
 def test_a_logger_is_added_to_the_usual_ones(run: Path, tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_logger_is_added_to_the_usual_ones(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "again/metrics.csv").is_file() and list((tmp_path / "again/wandb").glob("offline-run-*"))
     named = [
         each.class_path.rpartition(".")[2]
-        for each in config("--trainer.logger=false", adds[0], adds[1]).config.trainer.logger
+        for each in config("--trainer.logger=false", adds[0], adds[1]).values.trainer.logger
     ]
     assert named == ["CSVLogger"]
 
@@ -127,6 +128,6 @@ def test_a_logger_is_added_to_the_usual_ones(run: Path, tmp_path: Path) -> None:
 def test_callbacks_are_added_to_those_of_files(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("trainer: {callbacks: [{class_path: Timer}]}\n")
     adds = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=val_kl"]
-    callbacks = config("-c", str(tmp_path / "a.yaml"), *adds).config.trainer.callbacks
+    callbacks = config("-c", str(tmp_path / "a.yaml"), *adds).values.trainer.callbacks
     assert [each.class_path.rpartition(".")[2] for each in callbacks] == ["Timer", "EarlyStopping"]
     assert callbacks[1].init_args.monitor == "val_kl"

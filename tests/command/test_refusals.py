@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from ldl.command import main
-from ldl.command.messages import explain, refusals
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import parse_anew
+from ldl.command.messages import explain, user_errors
 from ldl.errors import LDLError
+from ldl.run.parts import build_trainer
 from ldl.run.run_dir import cleanup_on_error
 
 ROWS = 30
@@ -116,7 +117,7 @@ def test_what_has_results_stays(kept: str, tmp_path: Path) -> None:
 
 
 def test_other_errors_keep_what_they_need_to_be_found(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), cleanup_on_error(tmp_path / "run"), refusals():
+    with pytest.raises(KeyError), cleanup_on_error(tmp_path / "run"), user_errors():
         write(tmp_path / "run", config_yaml="x")
         raise KeyError("a mistake of ours")
     assert (tmp_path / "run" / "config.yaml").is_file()
@@ -124,7 +125,7 @@ def test_other_errors_keep_what_they_need_to_be_found(tmp_path: Path) -> None:
 
 def test_a_lack_of_memory_is_said() -> None:
     def asked(make: object) -> str:
-        with pytest.raises(LDLError) as caught, refusals():
+        with pytest.raises(LDLError) as caught, user_errors():
             make()  # type: ignore[operator]
         return str(caught.value)
 
@@ -137,9 +138,9 @@ def test_a_lack_of_memory_is_said() -> None:
 def test_batch_normalisation_is_shared_between_gpus_only(devices: int) -> None:
     """On CPUs, torch would raise an error of several lines in the first training step."""
     options = ["--trainer.accelerator=cpu", "--trainer.sync_batchnorm=true", f"--trainer.devices={devices}"]
-    cli = LDLCLI(["--data=RotatedDigits", "--model.head=MeanPredictor", *options])
+    config = parse_anew(["--data=RotatedDigits", "--model.head=MeanPredictor", *options])
     if devices == 1:
-        assert cli.make_trainer(cli.config, [], logger=False).world_size == 1
+        assert build_trainer(config, [], logger=False).world_size == 1
     else:
         with pytest.raises(LDLError, match="trainer.sync_batchnorm needs GPUs, and this run has processes on CPUs"):
-            cli.make_trainer(cli.config, [], logger=False)
+            build_trainer(config, [], logger=False)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from yaml_texts import MARKS, WORDS
 
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import parse_anew
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
@@ -57,11 +57,10 @@ BASE = ("--model.head=Softmax", "--data=EveryType")
 
 def made(*args: str) -> EveryType:
     """The object of a command line, which that of its dumped configuration equals."""
-    cli = LDLCLI([*BASE, *args])
-    data = cli.make_data(cli.config)
-    again = LDLCLI(["-c", cli.dump(cli.config)])
-    assert cli.dump(cli.config) == again.dump(again.config)
-    other = again.make_data(again.config)
+    config = parse_anew([*BASE, *args])
+    data = config.instantiate("data")
+    assert parse_anew(["-c", config.text()]).text() == config.text()
+    other = parse_anew(["-c", config.text()]).instantiate("data")
     assert all(same(getattr(data, name), getattr(other, name)) for name in NAMES)
     assert all(type(getattr(data, name)) is not Quoted for name in NAMES)
     return data  # type: ignore[return-value]
@@ -155,18 +154,18 @@ def test_text_of_a_scalar_survives_merging_of_files(tmp_path: Path) -> None:
 
 
 def test_run_options_and_lightning(tmp_path: Path) -> None:
-    config = LDLCLI([*BASE, "--run_dir=#1", "--wandb.project=010", "--trainer.max_time=00:01:00:00"]).config
+    config = parse_anew([*BASE, "--run_dir=#1", "--wandb.project=010", "--trainer.max_time=00:01:00:00"]).values
     assert (config.run_dir, config.wandb.project, config.trainer.max_time) == ("#1", "010", "00:01:00:00")
     (tmp_path / "a.yaml").write_text(
         "trainer: {max_time: 00:01:00:00, val_check_interval: 1.0, limit_val_batches: 1}\n"
     )
-    trainer = LDLCLI([*BASE, "-c", str(tmp_path / "a.yaml")]).config.trainer
+    trainer = parse_anew([*BASE, "-c", str(tmp_path / "a.yaml")]).values.trainer
     assert trainer.max_time == "00:01:00:00"
     assert same(trainer.val_check_interval, 1.0) and same(trainer.limit_val_batches, 1)
     with pytest.raises(LDLError, match=r"trainer\.max_epochs is '1:30'"):
-        LDLCLI([*BASE, "--trainer.max_epochs=1:30"])
+        parse_anew([*BASE, "--trainer.max_epochs=1:30"])
     with pytest.raises(LDLError, match="jobs is '1_0'"):
-        LDLCLI([*BASE, "--jobs=1_0"])
+        parse_anew([*BASE, "--jobs=1_0"])
 
 
 @pytest.mark.parametrize(
@@ -197,31 +196,31 @@ def test_run_options_and_lightning(tmp_path: Path) -> None:
 )
 def test_a_value_of_another_type_in_a_file_is_one_line(content: str, message: str) -> None:
     with pytest.raises(LDLError) as caught:
-        LDLCLI([*BASE, "-c", f"{content}\n"])
+        parse_anew([*BASE, "-c", f"{content}\n"])
     assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
 def test_choices_and_null_are_named() -> None:
     with pytest.raises(LDLError, match="data.protocol is 'x', but must be one of 'published', .* 'shuffled' or null"):
-        LDLCLI([BASE[0], "--data=TabularLDL", "--data.path=a", "--data.protocol=x"])
+        parse_anew([BASE[0], "--data=TabularLDL", "--data.path=a", "--data.protocol=x"])
 
 
 @pytest.mark.parametrize("options", ["{whole: 3, text: a}", "{init_args: {whole: 3, text: a}}"])
 def test_options_of_a_file_go_to_the_class_that_is_named_elsewhere(options: str) -> None:
     file = ["-c", f"data: {options}\n"]
     for args in ([*BASE, *file], [*file, *BASE], [BASE[0], *file, "-c", "data: EveryType\n"]):
-        inside = LDLCLI(args).config.data.init_args
+        inside = parse_anew(args).values.data.init_args
         assert (inside.whole, inside.text) == (3, "a")
-    assert LDLCLI([*file, *BASE, "--data.whole=4"]).config.data.init_args.whole == 4
+    assert parse_anew([*file, *BASE, "--data.whole=4"]).values.data.init_args.whole == 4
 
 
 def test_a_group_key_with_a_hash_keeps_groups_apart(tmp_path: Path) -> None:
     rows = [f"s{row // 4},{row % 7},{row % 5},0.3,0.7" for row in range(40)]
     (tmp_path / "a.csv").write_text("\n".join(["#subject,f0,f1,label:a,label:b", *rows, ""]))
-    cli = LDLCLI(
+    config = parse_anew(
         ["--model.head=Softmax", "--data=TabularLDL", f"--data.path={tmp_path}/a.csv", "--data.group_key", "#subject"]
     )
-    data = cli.make_data(cli.config)
+    data = config.instantiate("data")
     data.setup()
     assert (len(set(data.groups)), data.input_shape, data.protocol) == (10, (2,), "group_exclusive")  # type: ignore
     tested, trained = (set(data.groups[rows]) for rows in (data.split.test, data.split.train))  # type: ignore[index]

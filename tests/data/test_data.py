@@ -20,6 +20,7 @@ from ldl.data import LDLDataModule, RotatedDigits, TabularLDL
 from ldl.data.sampler import Draw
 from ldl.errors import LDLError
 from ldl.heads import MeanPredictor
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 
 RNG = np.random.default_rng(0)
@@ -148,7 +149,7 @@ def test_ten_folds_of_sjaffe_score_as_with_public_packages(ldl_data: Path) -> No
         data.setup()
         head = MeanPredictor()
         head.build(243, data.labels)
-        head.fit(data.scaled[data.split.train], data.columns["target"][data.split.train], Collective())
+        head.fit(Rows(data.scaled[data.split.train], data.columns["target"][data.split.train]), Collective())
         test = data.split.test
         measured = kl(head(data.scaled[test]), data.columns["target"][test]).mean().item()
         assert measured == pytest.approx(expected[fold], rel=1e-4)

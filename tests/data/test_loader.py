@@ -50,4 +50,4 @@ def test_what_goes_to_a_loader_process_is_small(tmp_path: Path) -> None:
 
 def test_what_the_server_of_loader_processes_imports_has_everything() -> None:
     preloaded = vars(import_module(loader.PRELOADED))
-    assert "LDLCLI" in preloaded and "run" in preloaded
+    assert "Command" in preloaded and "run" in preloaded

@@ -12,6 +12,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.heads import AAKNN, DSNA, MSLP, CostSensitiveForest, MaxEnt, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 
 YEARS = LabelSpace.ordinal(range(1950, 2021), "year")
 POSE = LabelSpace.grid([-30, 0, 30], [-90, 0, 90.5], "degree")
@@ -40,7 +41,7 @@ def test_fitted_heads_answer_as_they_were_fitted(head: FittedHead) -> None:
     features = torch.randn(300, 20, generator=generator)
     target = (features @ torch.randn(20, 4, generator=generator)).softmax(-1)
     head.build(20, LabelSpace.nominal(list("abcd")))
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     queries = torch.randn(200, 20, generator=generator)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         found = head(queries)
@@ -59,7 +60,7 @@ def test_what_was_fitted_keeps_its_precision(head: FittedHead) -> None:
     features, target = problem(40)
     head = copy.deepcopy(head)
     head.build(features.shape[1], LabelSpace.ordinal([1997, 1998, 1999, 2000]))
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     distribution, value = head.predict(features.bfloat16())
     rounded = head.bfloat16().predict(features.bfloat16())
     assert torch.equal(rounded[0], distribution) and distribution.dtype == torch.float32

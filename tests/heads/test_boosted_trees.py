@@ -13,6 +13,7 @@ from ldl.heads import BoostedTrees
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosting import Loss
 from ldl.methods.forest.predict import add_by_gathers
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.testing import check_head
 
@@ -23,7 +24,7 @@ NAN = float("nan")
 def fitted(rows: Tensor, target: Tensor, group: Tensor | None = None, /, **arguments: object) -> BoostedTrees:
     head = BoostedTrees(**{"rounds": 30, "learning_rate": 0.2, "seed": 3, "threads": 1, **arguments})  # type: ignore[arg-type]
     head.build(rows.shape[1], LabelSpace.nominal([str(c) for c in range(target.shape[1])]))
-    head.fit(rows, target, Collective(), group)
+    head.fit(Rows(rows, target, group=group), Collective())
     return head.eval()
 
 
@@ -263,7 +264,7 @@ def test_of_noise_the_mean_remains(objective: Loss, refit: bool) -> None:
     noise = target[torch.randperm(300, generator=torch.Generator().manual_seed(8))]
     head = BoostedTrees(rounds=60, patience=5, learning_rate=0.5, seed=3, threads=1, objective=objective, refit=refit)
     head.build(7, LabelSpace.ordinal(range(4)))
-    head.fit(features, noise, Collective())
+    head.fit(Rows(features, noise), Collective())
     train, watched = head._set_aside(300, None)
     mean = noise[train].mean(0)
     torch.testing.assert_close(head(features), (noise.mean(0) if refit else mean).expand(300, -1))

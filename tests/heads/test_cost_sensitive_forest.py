@@ -13,6 +13,7 @@ from two_processes import First, Second
 from ldl.collective import Collective
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 
 AGES = LabelSpace.ordinal(range(0, 61), "years")
 RNG = np.random.default_rng(0)
@@ -22,7 +23,7 @@ Y = (30 + 6 * X[:, 0]).round()
 
 def fitted(head: CostSensitiveForest, x: Tensor = X, collective: Collective | None = None) -> dict[str, Tensor]:
     head.build(x.shape[1], AGES)
-    head.fit(x, AGES.encode(Y, 2.0), collective or Collective(), Y)
+    head.fit(Rows(x, AGES.encode(Y, 2.0), Y), collective or Collective())
     return head.state_dict()
 
 

@@ -14,6 +14,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import gather_leaves, nearest_hull
 from ldl.methods.dsna.sparse import approximate
 from ldl.methods.dsna.weights import neighbour_weights
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 AGES = LabelSpace.ordinal(range(0, 61), "years")
@@ -29,7 +30,7 @@ def fitted(rows: np.ndarray = ALL, **options: Any) -> DSNA:
     head = DSNA(**{"seed": 0, "trees": 4, "features": 1.0, "min_samples": 20, **options})
     head.build(6, AGES)
     value = torch.from_numpy(Y[rows])
-    head.fit(torch.from_numpy(X[rows]), AGES.encode(value, 2.0), Collective(), value)
+    head.fit(Rows(torch.from_numpy(X[rows]), AGES.encode(value, 2.0), value), Collective())
     return head
 
 
@@ -110,7 +111,7 @@ def test_labels_without_values_are_voted_for() -> None:
     options = {**ONE_CLUSTER, "tolerance": 1e-4, "min_samples": 40, "start": "cluster", "rounds": 2}
     head = DSNA(seed=0, trees=4, features=1.0, **options)
     head.build(6, LabelSpace.nominal(["low", "middle", "high"]))
-    head.fit(torch.from_numpy(X), target, Collective())
+    head.fit(Rows(torch.from_numpy(X), target), Collective())
     queries, codes = torch.from_numpy(X[:8] + 0.2), torch.eye(3).double()[labels]
     found, ours, changed = gather_leaves(head.forest, head.leaves(queries)), head._approximate(queries)[1], 0
     for query in range(8):
@@ -161,7 +162,7 @@ def test_leaves_of_single_rows_are_predicted_from(clusters: int) -> None:
     labels = LabelSpace.ordinal(range(61), "years")
     head = DSNA(trees=1, depth=12, min_samples=2, features=1.0, clusters=clusters, seed=0)
     head.build(5, labels)
-    head.fit(features, labels.encode(value, 1.0), Collective(), value=value)
+    head.fit(Rows(features, labels.encode(value, 1.0), value=value), Collective())
     predicted = head.point_estimate(features)
     assert predicted is not None and predicted.isfinite().all()
     assert (predicted - value).abs().mean() < 5

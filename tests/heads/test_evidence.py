@@ -10,6 +10,7 @@ from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, DSNA, LDLF, CostSensitiveForest, MaxEnt, StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import onto_simplex
+from ldl.methods.rows import Rows
 
 LABELS = {"ordinal": LabelSpace.ordinal(range(6), "years"), "nominal": LabelSpace.nominal(list("abcdef"))}
 
@@ -20,7 +21,7 @@ def _learned(head: Head, labels: LabelSpace) -> tuple[Head, torch.Tensor, torch.
     target = (features @ torch.randn(4, 6)).softmax(1)
     head.build(4, labels)
     if isinstance(head, FittedHead):
-        head.fit(features, target, Collective())
+        head.fit(Rows(features, target), Collective())
     elif isinstance(head, LDLF):
         head.leaves.copy_(torch.rand_like(head.leaves).softmax(-1))
     return head.eval(), features, target

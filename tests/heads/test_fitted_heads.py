@@ -11,9 +11,10 @@ from some_trees import problem
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import FittedHead, wanted_of
+from ldl.head import FittedHead
 from ldl.heads import AAKNN, DSNA, MSLP, BoostedTrees, CostSensitiveForest, MaxEnt, MeanPredictor, StructRF
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 
 AGES = LabelSpace.ordinal([10, 20, 30])
 
@@ -26,7 +27,7 @@ def test_no_memory_is_shared(make: Any, dtype: torch.dtype) -> None:
     features, target = torch.randn(30, 4, dtype=dtype, generator=generator), AGES.encode(value, 5.0)
     head = make()
     head.build(4, AGES)
-    head.fit(features, target, Collective(), **wanted_of(head, {"value": value}))
+    head.fit(Rows(features, target, value), Collective())
     given = {tensor.untyped_storage().data_ptr() for tensor in (features, target, value)}
     for name, tensor in head.state_dict().items():
         assert tensor.untyped_storage().data_ptr() not in given, name
@@ -44,7 +45,7 @@ def test_no_memory_is_shared(make: Any, dtype: torch.dtype) -> None:
 def test_predictions_are_those_of_detached_features(head: FittedHead) -> None:
     features, target = problem(60)
     head.build(features.shape[1], LabelSpace.nominal(list("abcd")))
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     assert torch.equal(head(features.clone().requires_grad_()).detach(), head(features))
 
 
@@ -61,13 +62,13 @@ def test_targets_are_distributions(make: type[FittedHead]) -> None:
         ([torch.nan, 1.0], "sum nan"),
     ):
         with pytest.raises(LDLError, match=f"{make.__name__} cannot take a target of {words}"):
-            head.fit(torch.eye(3), torch.tensor([[1.0, 0.0], [0.5, 0.5004], bad]), Collective())
+            head.fit(Rows(torch.eye(3), torch.tensor([[1.0, 0.0], [0.5, 0.5004], bad])), Collective())
 
 
 def test_targets_may_be_whole_numbers() -> None:
     head = AAKNN(1)
     head.build(2, LABELS)
-    head.fit(torch.eye(2), torch.eye(2, dtype=torch.int64), Collective())
+    head.fit(Rows(torch.eye(2), torch.eye(2, dtype=torch.int64)), Collective())
     assert torch.equal(head(torch.eye(2)), torch.eye(2))
 
 
@@ -75,4 +76,4 @@ def test_a_mean_of_no_rows_is_refused() -> None:
     head = MeanPredictor()
     head.build(3, LABELS)
     with pytest.raises(LDLError, match=r"MeanPredictor is fitted on the targets .*, got \(0, 2\)"):
-        head.fit(torch.zeros(0, 3), torch.zeros(0, 2), Collective())
+        head.fit(Rows(torch.zeros(0, 3), torch.zeros(0, 2)), Collective())

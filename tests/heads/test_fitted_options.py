@@ -11,6 +11,7 @@ from ldl.collective import Collective
 from ldl.heads import BoostedTrees, StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosting import CDF, derive
+from ldl.methods.rows import Rows
 
 BOOSTED = {
     "rounds": 5, "learning_rate": 0.2, "depth": 3, "sampling": 1.0, "features": 1.0, "search": "histogram",
@@ -24,7 +25,7 @@ def fitted(kind: type[BoostedTrees | StructRF], **options: object) -> BoostedTre
     features, target = problem()
     head = kind(**options)  # type: ignore[arg-type]
     head.build(features.shape[1], LabelSpace.ordinal(range(4)))
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     return head
 
 

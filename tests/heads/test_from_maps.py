@@ -17,6 +17,7 @@ from ldl.labels import LabelSpace
 from ldl.methods import training_rows as mapped
 from ldl.methods.forest import binning
 from ldl.methods.forest.binning import make_columns
+from ldl.methods.rows import Rows
 
 HEADS = {
     "watched": (BoostedTrees, {"rounds": 6, "patience": 3, "learning_rate": 0.3, "depth": 4, "min_leaf": 2}),
@@ -32,7 +33,7 @@ def test_a_map_gives_the_bits_of_memory(name: str, tmp_path: Path, monkeypatch: 
     def fitted(features: torch.Tensor, target: torch.Tensor, threads: int) -> FittedHead:
         head = kind(**arguments, threads=threads, seed=1)  # type: ignore[arg-type]
         head.build(features.shape[1], LabelSpace.nominal([str(c) for c in range(target.shape[1])]))
-        head.fit(features, target, Collective())
+        head.fit(Rows(features, target), Collective())
         return head
 
     features, target = problem(rows=2003, missing=0.1 if kind is BoostedTrees else 0.0)

@@ -18,6 +18,7 @@ from ldl.data import RotatedDigits, TabularLDL
 from ldl.errors import LDLError
 from ldl.heads import LDLF, MeanPredictor
 from ldl.methods.forest.soft import route, update_leaves
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.task import Task
 from ldl.testing import check_head
@@ -271,7 +272,7 @@ def learned(data: TabularLDL | RotatedDigits, head: LDLF, steps: int) -> tuple[f
     mean = MeanPredictor()
     for each in (head, mean):
         each.build(features.shape[1], data.labels)
-    mean.fit(features, target, Collective())
+    mean.fit(Rows(features, target), Collective())
     optimizer = torch.optim.AdamW(head.parameters(), 3e-3)
     for _ in range(steps):
         pick = torch.randint(len(features), (64,))

@@ -14,6 +14,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.heads import BoostedTrees, CostSensitiveForest, StructRF
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.validation.tensors import longest_path
 
 MADE: dict[str, Callable[[], FittedHead]] = {
@@ -32,7 +33,7 @@ def test_a_graph_has_as_many_steps_as_the_trees(name: str) -> None:
     for head in (fitted, loaded):
         head.build(features.shape[1], LabelSpace.nominal("abcd"))
     none = steps(fitted, features)
-    fitted.fit(features, target, Collective())
+    fitted.fit(Rows(features, target), Collective())
     file = io.BytesIO()
     torch.save(fitted.state_dict(), file)
     file.seek(0)

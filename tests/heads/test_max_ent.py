@@ -16,6 +16,7 @@ from ldl.heads import MaxEnt
 from ldl.labels import LabelSpace
 from ldl.methods import max_ent
 from ldl.methods.max_ent import PENALTIES, along_features, choose_l2, fit_max_ent, principal_axes
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.testing import check_head
 
@@ -32,7 +33,7 @@ def _problem() -> tuple[torch.Tensor, torch.Tensor]:
 def _fitted(**options: float | None) -> MaxEnt:
     head = MaxEnt(**options)  # type: ignore[arg-type]
     head.build(3, LABELS)
-    head.double().fit(*_problem(), Collective())
+    head.double().fit(Rows(*_problem()), Collective())
     return head
 
 
@@ -55,7 +56,7 @@ def test_half_precision_keeps_the_weights() -> None:
     features, target = (part.float() for part in _problem())
     head = MaxEnt(l2=0.0)
     head.build(3, LABELS)
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     rounded = features.bfloat16()
     expected = head(rounded.float())
     found = head.bfloat16()(rounded)
@@ -67,7 +68,7 @@ def test_half_precision_keeps_the_weights() -> None:
 def test_constant_features_give_the_mean_distribution(l2: float | None) -> None:
     head, (_, target) = MaxEnt(l2), _problem()
     head.build(3, LABELS)
-    head.fit(torch.ones(80, 3), target, Collective())
+    head.fit(Rows(torch.ones(80, 3), target), Collective())
     expected = target.mean(0).float().expand(80, 4)
     torch.testing.assert_close(head(torch.ones(80, 3)), expected, atol=1e-4, rtol=0)
 
@@ -96,7 +97,7 @@ def test_the_penalty_is_that_with_the_lowest_divergence_on_rows_left_out() -> No
     chosen, fixed = MaxEnt(), MaxEnt(l2=best)
     for head in (chosen, fixed):
         head.build(12, LABELS)
-        head.double().fit(torch.from_numpy(rows), torch.from_numpy(target), Collective())
+        head.double().fit(Rows(torch.from_numpy(rows), torch.from_numpy(target)), Collective())
     assert torch.equal(chosen.weight, fixed.weight) and torch.equal(chosen.bias, fixed.bias)
     assert chosen.summary() == {"l2": pytest.approx(best)} and fixed.summary() == {}
     again = MaxEnt()
@@ -115,7 +116,7 @@ def test_groups_are_left_out_as_a_whole() -> None:
     head = MaxEnt(iterations=100)
     head.build(20, LABELS)
     columns = (torch.from_numpy(part).float() for part in (rows, target))
-    head.fit(*columns, Collective(), group=torch.from_numpy(group))
+    head.fit(Rows(*columns, group=torch.from_numpy(group)), Collective())
     assert head.summary()["l2"] >= 1
 
 
@@ -200,5 +201,5 @@ def test_without_a_penalty_features_are_taken_as_they_are(monkeypatch: pytest.Mo
 def test_one_row_is_fitted_too() -> None:
     head = MaxEnt(l2=0.1)
     head.build(3, LABELS)
-    head.fit(torch.ones(1, 3), torch.tensor([[0.1, 0.2, 0.3, 0.4]]), Collective())
+    head.fit(Rows(torch.ones(1, 3), torch.tensor([[0.1, 0.2, 0.3, 0.4]])), Collective())
     torch.testing.assert_close(head(torch.ones(1, 3)), torch.tensor([[0.1, 0.2, 0.3, 0.4]]), atol=1e-3, rtol=0)

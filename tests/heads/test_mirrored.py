@@ -21,6 +21,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, BoostedTrees, CostSensitiveForest, MaxEnt, Mirrored, Pool, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.ordinal([10, 20, 30, 40])
@@ -37,7 +38,7 @@ def problem(rows: int = 60) -> tuple[Tensor, Tensor]:
 
 def fitted(head: FittedHead, features: Tensor, target: Tensor, **columns: Tensor) -> Any:
     head.build(features.shape[1], LABELS)
-    head.fit(features, target, Collective(), **columns)
+    head.fit(Rows(features, target, **columns), Collective())
     return head
 
 

@@ -13,6 +13,7 @@ from ldl.heads import AAKNN, MSLP
 from ldl.labels import LabelSpace
 from ldl.methods import embedding as locality
 from ldl.methods.embedding import neighbour_graphs, preserve, rbf, varying_directions
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.nominal(list("abcd"))
@@ -89,7 +90,7 @@ def test_directions_without_variance_are_left_out(shape: tuple[int, int]) -> Non
 def _fitted(features: np.ndarray, target: np.ndarray, **options: object) -> MSLP:
     head = MSLP(**options)  # type: ignore[arg-type]
     head.build(features.shape[1], LABELS)
-    head.fit(torch.tensor(features), torch.tensor(target), Collective())
+    head.fit(Rows(torch.tensor(features), torch.tensor(target)), Collective())
     return head
 
 
@@ -166,7 +167,7 @@ def test_labels_help_where_most_features_are_noise() -> None:
     head = _fitted(features[:300], target[:300])
     plain = AAKNN(10)
     plain.build(20, LABELS)
-    plain.fit(torch.tensor(features[:300]), torch.tensor(target[:300]), Collective())
+    plain.fit(Rows(torch.tensor(features[:300]), torch.tensor(target[:300])), Collective())
     errors = [(h(torch.tensor(features[300:])) - torch.tensor(target[300:])).abs().mean() for h in (head, plain)]
     assert errors[0] < 0.5 * errors[1]
 
@@ -193,7 +194,7 @@ def test_rows_that_no_near_pair_holds_add_no_direction() -> None:
     classes[0], classes[1] = 1, 2
     head = MSLP(sigma=0.01)
     head.build(80, LABELS)
-    head.fit(features, torch.eye(4)[classes], Collective())
+    head.fit(Rows(features, torch.eye(4)[classes]), Collective())
     assert head.projection.isfinite().all() and head(features).sum(1).allclose(torch.ones(60))
 
 
@@ -203,4 +204,4 @@ def test_a_kernel_that_float32_does_not_hold_is_refused(unit: float, gamma: floa
     head = MSLP(kernel="rbf", gamma=gamma)
     head.build(6, LABELS)
     with pytest.raises(LDLError, match=r"MSLP.gamma .*e[+-]\d+ is not in 1.2e-38..8.5e\+37, beyond which float32"):
-        head.fit(features * unit, target, Collective())
+        head.fit(Rows(features * unit, target), Collective())

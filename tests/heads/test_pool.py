@@ -16,6 +16,7 @@ from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, MaxEnt, MeanPredictor, Pool, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import pool_weights
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
 from ldl.spec import differences, from_spec, to_spec
@@ -39,7 +40,7 @@ def problem(noise: float = 1.0) -> tuple[Tensor, Tensor]:
 def fitted(*members: Head, group: Tensor | None = None, **options: Any) -> Pool:
     head = Pool(list(members), **{"folds": 3, "seed": 2, **options})
     head.build(4, LABELS)
-    head.fit(*problem(), Collective(), group=group)
+    head.fit(Rows(*problem(), group=group), Collective())
     return head.eval()
 
 
@@ -93,7 +94,7 @@ def test_a_member_that_learns_its_rows_by_heart_gets_no_weight() -> None:
     assert kl(_alone(AAKNN(1), features, shuffled)(features), shuffled).max() < 1e-6
     head = Pool([AAKNN(1), MeanPredictor()], folds=4, seed=0)
     head.build(4, LABELS)
-    head.fit(features, shuffled, Collective())
+    head.fit(Rows(features, shuffled), Collective())
     assert head.weights[0] < 0.15
 
 
@@ -102,7 +103,7 @@ def test_where_no_member_helps_the_mean_distribution_is_left() -> None:
     head = Pool([AAKNN(1), MaxEnt(l2=1e-6)], folds=4, seed=0)
     head.build(4, LABELS)
     wrong = target[torch.randperm(120, generator=torch.Generator().manual_seed(6))]
-    head.fit(features, wrong, Collective())
+    head.fit(Rows(features, wrong), Collective())
     assert head.weights.sum() < 0.1
     head.weights = torch.zeros(2)
     torch.testing.assert_close(head(features), wrong.mean(0).expand(120, -1))
@@ -121,7 +122,7 @@ def test_members_without_weight_stay_as_they_were_built() -> None:
     head = Pool([MaxEnt(l2=0.0), MeanPredictor(), forest(depth=1)], "geometric", folds=3, shrinkage=0.0, seed=0)
     head.build(4, LABELS)
     built = [{name: tensor.clone() for name, tensor in member.state_dict().items()} for member in head.members]
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     assert head.weights.tolist() == [1.0, 0.0, 0.0] and head.used == [0]
     assert torch.equal(head(features), head.members[0](features))
     for member, before in zip(head.members[1:], built[1:]):
@@ -158,7 +159,7 @@ def test_a_pool_in_a_pool_and_plain_data() -> None:
     assert "members" in differences(to_spec(Pool([MaxEnt()])), Pool([MaxEnt(), forest()]))[0]
     assert differences(to_spec(Pool([MaxEnt()])), Pool([forest()])) == ["members[0] MaxEnt instead of StructRF"]
     head.build(4, LABELS)
-    head.fit(*problem(), Collective(), group=GROUPS)
+    head.fit(Rows(*problem(), group=GROUPS), Collective())
     rebuilt.build(4, LABELS)
     rebuilt.load_state_dict(head.state_dict())
     assert torch.equal(head.eval()(problem()[0]), rebuilt.eval()(problem()[0]))
@@ -174,7 +175,7 @@ class Broken(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         super().build(in_features, labels)
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+    def fit(self, rows: Rows, collective: Collective) -> None:
         raise LDLError("no luck today") if self.error == "its own" else ZeroDivisionError("oh")
 
     def forward(self, features: Tensor) -> Tensor:
@@ -230,5 +231,5 @@ def test_a_changed_state_is_refused(mean: str, buffer: str, value: Tensor, words
 
 def _alone(head: FittedHead, features: Tensor, target: Tensor) -> FittedHead:
     head.build(4, LABELS)
-    head.fit(features, target, Collective())
+    head.fit(Rows(features, target), Collective())
     return head.eval()

@@ -18,7 +18,7 @@ from ldl.bags import Bagged, MILBoost, MPLBoost
 from ldl.bags.layout import clusters, pack
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, wanted_of
+from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.heads import (
     AAKNN,
     DSNA,
@@ -37,6 +37,7 @@ from ldl.heads import (
 )
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.rows import Rows
 from ldl.metrics.stage import row_metrics
 
 COUNT, WIDTH = 40, 4
@@ -97,13 +98,13 @@ def problem(head: Head, seed: int = 0) -> tuple[Tensor, Tensor, Any]:
 
 def fit(head: FittedHead, features: Tensor, target: Tensor, labels: Any, **columns: Tensor | None) -> FittedHead:
     head.build(WIDTH, labels)
-    head.fit(features, target, Collective(), **wanted_of(head, {"group": None, "weight": None, **columns}))
+    head.fit(Rows(features, target, **columns), Collective())
     return head
 
 
 def test_every_head_of_rows_has_its_law() -> None:
     tested = {name.split()[0] for name in (*FITTED, *LEARNED, *DRAWN)}
-    assert set(ldl.heads.__all__) - tested == {"MSLP", "DSNA", "StructuredEdges"}  # refused below; images
+    assert set(ldl.heads.__all__) - tested == {"MSLP", "DSNA"}  # they take no weights
 
 
 @pytest.mark.parametrize("name", FITTED)
@@ -259,7 +260,7 @@ def test_weights_count_in_clusters_of_instances() -> None:
     features = torch.tensor([0.0, 4.0, 10.0, 0.0])[:, None, None]
     target = torch.eye(2)[[1, 1, 1, 0]]
     for weight, expected in ((None, [True, False]), (torch.tensor([100, 100, 0.01, 1]), [False, True])):
-        found = clusters(pack("MPLBoost", features, target, None, weight), 2, 0.0, 0)
+        found = clusters(pack("MPLBoost", Rows(features, target, weight=weight), None), 2, 0.0, 0)
         assert [found[0] == found[1], found[1] == found[2]] == expected
 
 

@@ -16,6 +16,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, BoostedTrees, CostSensitiveForest, MaxEnt, Pool, Scaled, Softmax, StructRF
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 LABELS = LabelSpace.ordinal([10, 20, 30, 40])
@@ -32,7 +33,7 @@ def fitted(head: Head, **columns: Tensor) -> Any:
     assert isinstance(head, FittedHead)
     features, target = problem()
     head.build(5, LABELS)
-    head.fit(features, target, Collective(), **columns)
+    head.fit(Rows(features, target, **columns), Collective())
     return head
 
 
@@ -48,7 +49,7 @@ def test_it_is_the_head_on_scaled_features(scaling: Any) -> None:
     scaled = torch.from_numpy(scaler.transform(features.double().numpy())).float()
     head, alone = fitted(Scaled(AAKNN(3), scaling, clip=2.0)), AAKNN(3)
     alone.build(5, LABELS)
-    alone.fit(scaled, target, Collective())
+    alone.fit(Rows(scaled, target), Collective())
     assert torch.equal(head(features), alone(scaled))
     shown, expected = head.evidence(features[7]), alone.evidence(scaled[7])
     assert shown.names == expected.names and torch.equal(shown.weights, expected.weights)
@@ -69,7 +70,7 @@ def test_the_head_gets_the_groups() -> None:
     group = torch.arange(90) // 10
     boosted, alone = fitted(Scaled(BoostedTrees(rounds=5, seed=0)), group=group), BoostedTrees(rounds=5, seed=0)
     alone.build(5, LABELS)
-    alone.fit(boosted.scaled(features), target, Collective(), group=group)
+    alone.fit(Rows(boosted.scaled(features), target, group=group), Collective())
     assert boosted.summary() == alone.summary() != fitted(Scaled(BoostedTrees(rounds=5, seed=0))).summary()
 
 
@@ -80,7 +81,7 @@ def test_the_head_gets_the_values_and_says_its_own() -> None:
     found = fitted(Scaled(found), value=value)
     alone.build(5, LABELS)
     scaled = found.scaled(features)
-    alone.fit(scaled, target, Collective(), value=value)
+    alone.fit(Rows(scaled, target, value=value), Collective())
     assert torch.equal(found.head.leaf_values, alone.get_buffer("leaf_values"))
     estimate, expected = found.point_estimate(features), alone.point_estimate(scaled)
     assert expected is not None and torch.equal(estimate, expected)

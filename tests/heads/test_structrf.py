@@ -19,6 +19,7 @@ from ldl.heads import StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.forest.predict import average, average_by_gathers, reach
 from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.task import Task
 from ldl.testing import check_head
@@ -31,7 +32,7 @@ LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
 def fitted(features: Tensor, target: Tensor, group: Tensor | None = None, **arguments: object) -> StructRF:
     head = StructRF(**{"trees": 9, "seed": 3, **arguments})  # type: ignore[arg-type]
     head.build(features.shape[1], LABELS)
-    head.fit(features, target, Collective(), group)
+    head.fit(Rows(features, target, group=group), Collective())
     return head.eval()
 
 

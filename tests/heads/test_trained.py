@@ -16,6 +16,7 @@ from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import LDLF, Softmax, StructRF, Trained
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 from ldl.testing import check_head
 
@@ -32,7 +33,7 @@ def problem(rows: int = 90) -> tuple[Tensor, Tensor]:
 def fitted(head: Head | None = None, **options: Any) -> Trained:
     trained = Trained(head, **{"epochs": 5, "batch_size": 32, "seed": 3, **options})  # type: ignore[arg-type]
     trained.build(5, LABELS)
-    trained.fit(*problem(), Collective())
+    trained.fit(Rows(*problem()), Collective())
     return trained
 
 
@@ -120,7 +121,7 @@ def test_a_value_reaches_the_loss() -> None:
     value = torch.full((90,), 40.0)
     trained = Trained(Softmax("l1"), epochs=60, lr=0.1, seed=0)
     trained.build(5, LABELS)
-    trained.fit(features, target, Collective(), value=value)
+    trained.fit(Rows(features, target, value=value), Collective())
     assert trained(features)[:, 3].mean() > 0.9
 
 

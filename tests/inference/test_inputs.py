@@ -27,6 +27,7 @@ from ldl.heads import BoostedTrees, MaxEnt, Softmax
 from ldl.inference import Predictor
 from ldl.inference.inputs import read_instances
 from ldl.labels import LabelSpace
+from ldl.methods.rows import Rows
 from ldl.task import Task
 
 NAMES = ["age", "height", "weight"]
@@ -175,7 +176,7 @@ def test_missing_features_go_to_heads_that_take_them(tmp_path: Path) -> None:
     task = Task(head, Identity())
     task.build(data.labels, data.input_shape)
     task.preprocessing = data.preprocessing
-    head.fit(data.scaled, data.columns["target"], Collective())
+    head.fit(Rows(data.scaled, data.columns["target"]), Collective())
     wanted = task.eval()(data.scaled).detach().numpy()
     for given in (tmp_path / "t.csv", pd.read_csv(tmp_path / "t.csv"), data.features):
         np.testing.assert_allclose(Predictor(task)(given).distribution, wanted, atol=1e-6)

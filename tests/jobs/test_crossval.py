@@ -9,6 +9,7 @@ import shutil
 import signal
 import threading
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from ldl.data import TabularLDL
 from ldl.edges import BSDS500
 from ldl.errors import LDLError
 from ldl.heads import AAKNN, MeanPredictor, Softmax
-from ldl.jobs.crossval import crossvalidate, read_fold
+from ldl.jobs.crossval import crossvalidate
+from ldl.jobs.folds import Folds
 from ldl.metrics.functional import kl
 from ldl.run import resume
 from ldl.task import Task
@@ -113,6 +115,29 @@ def test_finished_folds_are_kept(
     assert "1 of 2 folds are done" in said and "fold 0:" not in said and "fold 1:" in said
 
 
+@pytest.mark.parametrize("options", [[], ["--model.head.neighbours=3"]])
+def test_a_fold_of_version_0_2_0_is_kept(
+    run: list[str], whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """The folder was written by that version, with the options of ``run``."""
+    fold = tmp_path / "run" / "fold_0"
+    shutil.copytree(Path(__file__).with_name("fold_of_0_2_0"), fold)
+    content = json.loads((fold / "results.json").read_text())
+    content["cell"]["version"] = version("ldl")
+    (fold / "results.json").write_text(json.dumps(content))
+    (tmp_path / "run" / ".ldl").touch()
+    command = [*run, *options, "--run_dir", str(tmp_path / "run")]
+    if options:
+        with pytest.raises(SystemExit):
+            main(command)
+        assert "fold_0 has a result of other options" in capsys.readouterr().err
+        return
+    main(command)
+    assert "1 of 2 folds are done" in capsys.readouterr().out
+    folds = [json.loads((path / "results.json").read_text())["folds"] for path in (tmp_path / "run", whole)]
+    assert folds[0] == folds[1]
+
+
 @pytest.mark.parametrize(("more", "what"), [("--model.head.neighbours=3", "options"), ("--data.path=OTHER", "data")])
 def test_other_folds_are_not_mixed_in(
     run: list[str], whole: Path, tmp_path: Path, more: str, what: str, capsys: pytest.CaptureFixture[str]
@@ -129,12 +154,13 @@ def test_other_folds_are_not_mixed_in(
 
 @pytest.mark.parametrize("damage", [b"PK", b"PK\x03\x04 and no archive"])
 def test_a_damaged_fold_is_named(whole: Path, tmp_path: Path, damage: bytes) -> None:
-    key = json.loads((whole / "fold_0" / "results.json").read_text())["cell"]
+    key = json.loads((whole / "fold_0" / "results.json").read_text())["key"]
     shutil.copytree(whole / "fold_0", tmp_path / "fold_0")
     (tmp_path / "fold_0" / "rows.npz").write_bytes(damage)
+    folds = Folds(softmax, TabularLDL("unused.npz"), 0, None, tmp_path, key=key)
     with pytest.raises(LDLError, match="fold_0 cannot be read: .*; remove it"):
-        read_fold(tmp_path / "fold_0", key)
-    assert read_fold(tmp_path / "fold_1", key) is None
+        folds.read(0)
+    assert folds.read(1) is None
 
 
 @pytest.mark.parametrize("inline", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -192,7 +218,7 @@ def test_refusals(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("ldl.jobs.jobs.DASK_TIMEOUT", 0.2)
+    monkeypatch.setattr("ldl.jobs.executors.DASK_TIMEOUT", 0.2)
     with pytest.raises(SystemExit) as ended:
         main([*run, *more, "--run_dir", str(tmp_path / "run")])
     assert ended.value.code == 2 and line in capsys.readouterr().err.strip().splitlines()[-1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldl.labels import LabelSpace
 from ldl.metrics.ordinal import (
-    Rows,
+    OrdinalPredictions,
     band_groups,
     bands,
     calibration_error,
@@ -40,7 +40,7 @@ def rows(count: int, labels: LabelSpace, seed: int = 0) -> tuple[np.ndarray, np.
 
 
 def measured_of(*columns: Any) -> dict[str, float]:
-    return line_results(Rows(*columns))
+    return line_results(OrdinalPredictions(*columns))
 
 
 def spans_by_loop(prediction: np.ndarray, value: np.ndarray, axis: np.ndarray) -> list[tuple[float, float]]:

@@ -16,7 +16,7 @@ from ldl.backbones.base import Backbone
 from ldl.command import main
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.labels import LabelSpace
-from ldl.metrics.ordinal import Rows, line_results, train_counts
+from ldl.metrics.ordinal import OrdinalPredictions, line_results, train_counts
 from ldl.reports.rows import images_of
 
 PERSONS = (4, 10, 40)
@@ -80,7 +80,7 @@ def predictions(*folders: Path) -> dict[str, np.ndarray]:
 
 def expected(rows: dict[str, np.ndarray], count: np.ndarray) -> dict[str, float]:
     labels = LabelSpace.ordinal(range(70), "years")
-    return line_results(Rows(rows["prediction"], rows["predicted_value"], rows["value"], labels, count))
+    return line_results(OrdinalPredictions(rows["prediction"], rows["predicted_value"], rows["value"], labels, count))
 
 
 def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:

@@ -25,7 +25,7 @@ from ldl.annotations import (
 )
 from ldl.data import TabularLDL
 from ldl.heads import MeanPredictor
-from ldl.jobs.crossval import Rows, crossvalidate
+from ldl.jobs.crossval import crossvalidate
 from ldl.labels import LabelSpace
 from ldl.metrics.stage import row_metrics
 from ldl.reports.votes import compare_with_raters, conditions_in_words, power_columns, worth_in_words
@@ -41,9 +41,9 @@ pytestmark = pytest.mark.usefixtures("blank")
 
 def measured(
     data: Any, folder: Path | None = None, head: Any = Seen, **options: Any
-) -> tuple[dict[str, Any], list[Rows]]:
+) -> tuple[dict[str, Any], list[dict[str, np.ndarray]]]:
     """Results of a cross-validation and the rows of its folds."""
-    rows: list[Rows] = []
+    rows: list[dict[str, np.ndarray]] = []
     return crossvalidate(lambda: Task(head()), data, trainer=QUIET, folder=folder, rows=rows, **options), rows
 
 

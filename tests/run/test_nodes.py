@@ -6,7 +6,7 @@ import pytest
 from pytorch_lightning.utilities import rank_zero_only
 
 from ldl.collective import process_rank
-from ldl.command.training import parse_anew
+from ldl.command.command_line import parse_anew
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -17,11 +19,13 @@ from pytorch_lightning.utilities import rank_zero_only
 from told import told
 
 from ldl.collective import Collective
-from ldl.command import main, training
-from ldl.command.parser import LDLCLI
+from ldl.command import main
+from ldl.command.arguments import tokenize
+from ldl.command.command_line import Command
 from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.run import resume, run_dir, signals
+from ldl.run.completion import complete, config_beside
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
@@ -108,8 +112,10 @@ def test_last_begins_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[s
     main(command)
     assert begun_with(capsys.readouterr().out) == f"weights: {last}, after step 3"
     assert different(run, unbroken) == []
-    config = LDLCLI(training._with_config(["--run_dir", str(run), "--ckpt_path", "last"])).config
-    assert config.data.init_args.turns == 1 and bool(resume.checkpoint_of(config, "")) and config.ckpt_path == str(last)
+    command = Command(tokenize(["--run_dir", str(run), "--ckpt_path", "last"]))
+    config = complete(command, config_beside(command)).config
+    assert config.values.data.init_args.turns == 1 and bool(resume.checkpoint_of(config))
+    assert config.values.ckpt_path == str(last)
     for options, says in (([], "give --run_dir"), (["--stage", "test", "--run_dir", "gone"], "no checkpoint at gone")):
         with pytest.raises(SystemExit):
             main([*SMALL, "--ckpt_path", "last", *options])
@@ -138,13 +144,18 @@ def test_only_what_the_launch_itself_has_saved_is_taken(
     state = torch.load(unbroken / "checkpoints" / "last.ckpt", weights_only=True)
     last = resume.last_of(tmp_path)
     last.parent.mkdir()
-    torch.save({**state, resume.LAUNCH_KEY: resume.launch_of("a: 1")}, last)
+    torch.save({**state, resume.LAUNCH_KEY: resume.launch_of(config_with("a: 1"))}, last)
     given = unbroken / "checkpoints" / "best.ckpt"
     for text, taken in (("a: 1", again), ("a: 2", False)):
         for path in (None, str(given)):
-            config = resume.Namespace(ckpt_path=path, run_dir=str(tmp_path), stage="fit")
-            assert bool(resume.checkpoint_of(config, text)) == (taken or path is not None)
-            assert config.ckpt_path == (str(last) if taken else path)
+            config = config_with(text, ckpt_path=path, run_dir=str(tmp_path), stage="fit")
+            assert bool(resume.checkpoint_of(config)) == (taken or path is not None)
+            assert config.values.ckpt_path == (str(last) if taken else path)
+
+
+def config_with(text: str, **values: Any) -> Any:
+    """A configuration whose complete YAML is ``text``."""
+    return SimpleNamespace(text=lambda: text, values=SimpleNamespace(**values))
 
 
 class _Other(Collective):

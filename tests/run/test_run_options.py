@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonargparse import Namespace
 
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import parse_anew
 from ldl.errors import LDLError
 from ldl.run.run_options import RANGES, check_ranges
 
@@ -35,7 +35,7 @@ def test_numbers_out_of_range_are_named(name: str) -> None:
 def test_groups_hold_options(given: str) -> None:
     group = given.partition(":")[0]
     with pytest.raises(LDLError, match=f"^{group} is .*, but holds options; write {group}: {{NAME: VALUE}}"):
-        LDLCLI(["-c", f"{given}\n"])
+        parse_anew(["-c", f"{given}\n"])
 
 
 def test_a_run_can_be_repeated() -> None:

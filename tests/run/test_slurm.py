@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ldl.command.parser import LDLCLI
+from ldl.command.command_line import parse_anew
 from ldl.errors import LDLError
 from ldl.run import signals
+from ldl.run.parts import build_trainer
 from ldl.run.signals import graceful_shutdown
 
 
@@ -19,8 +20,8 @@ def allocation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trainer(*options: str) -> object:
-    cli = LDLCLI(["--data=RotatedDigits", "--model.head=MeanPredictor", "--trainer.accelerator=cpu", *options])
-    return cli.make_trainer(cli.config, [], logger=False, enable_checkpointing=False)
+    config = parse_anew(["--data=RotatedDigits", "--model.head=MeanPredictor", "--trainer.accelerator=cpu", *options])
+    return build_trainer(config, [], logger=False, enable_checkpointing=False)
 
 
 @pytest.mark.parametrize("options", [[], ["--trainer.devices=1"]])

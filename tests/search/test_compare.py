@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ldl.command import main
 from ldl.heads import AAKNN
-from ldl.jobs.jobs import Store
+from ldl.jobs.store import Store
 from ldl.progress import stop
 from ldl.search import candidates as made
 
@@ -80,7 +80,7 @@ def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines(run: Path) -> list[dict]:
-    return Store(run / "cells").rows
+    return Store(run / "jobs").rows
 
 
 def refusal(capsys: pytest.CaptureFixture[str], act: Callable[[], object]) -> str:
@@ -104,7 +104,7 @@ def test_the_recommendation_is_the_run_that_it_names(
     assert "recommended: MaxEnt" in said and f"-c {config}" in said
     assert "| MaxEnt | " in (tmp_path / "run" / "table.md").read_text()
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
-        *(".ldl", "cells", "comparison.json", "ranks.png", "recommended.yaml", "table.md")
+        *(".ldl", "jobs", "comparison.json", "ranks.png", "recommended.yaml", "table.md")
     }
     main(["-c", str(config), *QUIET, "--run_dir", str(tmp_path / "first")])
     results = json.loads((tmp_path / "first" / "results.json").read_text())
@@ -151,7 +151,7 @@ def test_it_resumes(
 @pytest.mark.slow
 def test_what_changed_is_measured_anew(compare: Compare, table: Callable[..., Path], tmp_path: Path) -> None:
     def measured() -> list[str]:
-        return [cell["candidate"] for cell in lines(tmp_path / "run") if cell["fold"] != "all"]
+        return [row["candidate"] for row in lines(tmp_path / "run") if row["fold"] != "all"]
 
     one, other = ({"MaxEnt": {"run": "tabular/maxent", "options": {"model.head.l2": l2}}} for l2 in (0.001, 0.1))
     compare(table(), one, *TWO)
@@ -256,7 +256,10 @@ def test_refusals_of_files(
     said = refusal(capsys, lambda: main(["--stage", "compare", "-c", str(digits), "--data.turns=1"]))
     assert "candidate a: RotatedDigits gives inputs of shape" in said and "takes rows of features" in said
     assert "and here is none" in refusal(capsys, lambda: main(["--stage", "compare", "--data.path", str(path)]))
-    Store(tmp_path / "run" / "cells").get({"of": "TabularLDL other.npz"}, dict)
+    Store(tmp_path / "run" / "jobs").get({"of": "TabularLDL other.npz"}, dict)
+    (tmp_path / "run" / ".ldl").touch()
     assert "has the comparison of TabularLDL other.npz" in refusal(capsys, lambda: compare(path, one))
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "run").mkdir()
     (tmp_path / "run" / "results.json").touch()
     assert "has results.json, which no run of ldl wrote" in refusal(capsys, lambda: compare(path, one))

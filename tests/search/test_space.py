@@ -21,7 +21,7 @@ from places import ROOT
 
 from ldl.errors import LDLError
 from ldl.progress import Stopped
-from ldl.search.space import Dimension, Plan, grid_size, read_plan, read_space
+from ldl.search.space import Dimension, SearchPlan, grid_size, read_plan, read_space
 from ldl.search.study import Study
 
 SPACE = {"x": {"min": -3.0, "max": 3.0}, "kind": {"values": ["a", [1]]}}
@@ -31,9 +31,9 @@ Open = Callable[..., Study]
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from ldl.search.space import Plan, read_space
+from ldl.search.space import SearchPlan, read_space
 from ldl.search.study import Study
-study = Study(Path(sys.argv[1]), 0, "one", Plan(trials=6, sampler="grid"), read_space(eval(sys.argv[2])), False)
+study = Study(Path(sys.argv[1]), 0, "one", SearchPlan(trials=6, sampler="grid"), read_space(eval(sys.argv[2])), False)
 study.run_trial(lambda trial, setting: os.kill(os.getpid(), signal.SIGKILL))
 """
 
@@ -95,11 +95,11 @@ def test_words_of_the_logarithm(log: object, is_log: bool) -> None:
 
 
 def test_plan() -> None:
-    assert read_plan({"nested": "yes", "trials": "07", "inner_folds": "2"}) == Plan(
+    assert read_plan({"nested": "yes", "trials": "07", "inner_folds": "2"}) == SearchPlan(
         nested=True, trials=7, inner_folds=2
     )
     assert not read_plan({"nested": "off"}).nested
-    assert read_plan({"metric": "val_kl", "trials": 7}) == Plan(trials=7)
+    assert read_plan({"metric": "val_kl", "trials": 7}) == SearchPlan(trials=7)
     assert read_plan({"trials": 7}).deciding_options() == read_plan({"nested": True}).deciding_options()
     for given_, words in (
         ({"trails": 3}, "tune has no option 'trails'; did you mean 'trials'?"),
@@ -121,7 +121,7 @@ def study(tmp_path: Path) -> Open:
     """Opens the study of this folder as another process would."""
 
     def go(space: dict[str, Any] = SPACE, maximize: bool = False, name: str = "", **plan: Any) -> Study:
-        return Study(tmp_path / name, 0, "one", Plan(**plan), read_space(space), maximize)
+        return Study(tmp_path / name, 0, "one", SearchPlan(**plan), read_space(space), maximize)
 
     return go
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t as student
 from scipy.stats import ttest_rel
 
-from ldl.jobs.jobs import Row
+from ldl.jobs.store import Result
 from ldl.search.compare import table
 from ldl.search.statistics import (
     Outcome,
@@ -122,7 +122,7 @@ def test_no_rank_is_drawn_below_the_first(blocks: int, tmp_path: Path, monkeypat
     assert ("overlap" in axis.get_title()) == (blocks > 1) and ("one of folds" in axis.get_title()) == (blocks == 1)
 
 
-def cells(values: list[float] | np.ndarray) -> list[Row]:
+def cells(values: list[float] | np.ndarray) -> list[Result]:
     return [{"fold": n, "setting": {}, "seconds": 2.0, "measures": {"kl": float(kl)}} for n, kl in enumerate(values)]
 
 

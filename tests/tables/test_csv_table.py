@@ -118,3 +118,24 @@ def test_many_columns_are_told_apart_in_time(tmp_path: Path) -> None:
     begun = time.process_time()
     assert table.others(*names) == ["a"]
     assert time.process_time() - begun < 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a,b\n1,2\n\n3,4", "a,b\n1,2\n , \n3,4\n", "\n\na , b\n1,2\n\t\n\n3,4\n\n", "a,b\r\n1,2\r\n\x0b\r\n3,4\r\n"],
+    ids=["no end", "blank fields", "blank lines", "windows"],
+)
+def test_rows_are_the_same_with_and_without_quotes(text: str, tmp_path: Path) -> None:
+    """The csv reader splits a file only if a field may span lines."""
+    plain, quoted = (read_csv(write(tmp_path, content)) for content in (text, text.replace("4", '"4"')))
+    assert plain.header == quoted.header == ["a", "b"]
+    np.testing.assert_array_equal(plain.lines, quoted.lines)
+    np.testing.assert_array_equal(plain.records, quoted.records)
+    np.testing.assert_array_equal(plain.numbers(["a", "b"]), [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(quoted.numbers(["a", "b"]), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_field_without_end_is_no_csv(quote: str, tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match=r"t\.csv: line 2 cannot be read as CSV: field larger than field limit"):
+        read_csv(write(tmp_path, f"a,b\n{quote}{'x' * 200_000}{quote},2\n"))

@@ -22,7 +22,7 @@ from ldl.data.cache import retried
 from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import read_picture, same_bytes
 from ldl.errors import LDLError
-from ldl.jobs.jobs import processors
+from ldl.jobs.executors import processors
 
 # Mean positions in the unit square that the inner face of dlib's 68-point mean shape spans: centres of both eyes, tip
 # of the nose, both corners of the mouth. UTKFace's crops were made from that shape with a margin of 0.2.

@@ -291,7 +291,7 @@ class ListedImages(Images):
         named = {"images": listing.column, "split": listing.split if published else None, "group": listing.group}
         columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
         unused = "" if published or not listing.split else f"; protocol {self.protocol} does not use {listing.split!r}"
-        self.tell_taken(", ".join([*columns, content]) + unused)
+        self.report_columns(", ".join([*columns, content]) + unused)
 
     @property
     def preprocessing(self) -> dict[str, Any]:
@@ -332,7 +332,7 @@ class ImageLDL(Annotated, ListedImages):
             frame = frame[["path"]].assign(label=frame["folder"])
         if apart is not None:
             listing.check_repeats()
-        votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell)
+        votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell, apart=apart)
         records = replace(records.take(rows), values=votes.shares)
         if records.persons is None and apart is not None and votes.groups is not None:
             records, listing.group = replace(records, persons=np.array(list(map(str, votes.groups)))), apart.group
@@ -347,10 +347,11 @@ class ImageLDL(Annotated, ListedImages):
 
     def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
         """Return the columns that are votes, or describe votes; none if votes stand in a file of their own."""
+        if self.votes_file(table) is not None:
+            return []
         with suppress(LDLError):  # annotate reports it
-            if self.votes_apart(table) is None:
-                columns = self.vote_columns(header, str(table))
-                return [name for name in columns.all if name not in (columns.item, columns.group)]
+            columns = self.vote_columns(header, str(table))
+            return [name for name in columns.all if name not in (columns.item, columns.group)]
         return []
 
     @property

@@ -15,7 +15,7 @@ from ldl.tables.roles import Role, usual_columns
 
 
 @dataclass(frozen=True)
-class Selection:
+class ColumnChoice:
     """The user's options of the columns of a table; columns are given by names or patterns, such as ``r*``.
 
     Attributes:
@@ -80,7 +80,7 @@ class ColumnRoles:
 
 def find_roles(
     table: CsvTable | Parquet,
-    selection: Selection,
+    selection: ColumnChoice,
     target: Sequence[str],
     votes: VoteColumns | None,
     group_key: str | None,
@@ -132,7 +132,7 @@ def find_roles(
 
 
 def _find_item(
-    table: CsvTable | Parquet, selection: Selection, votes: VoteColumns | None, free: Sequence[str]
+    table: CsvTable | Parquet, selection: ColumnChoice, votes: VoteColumns | None, free: Sequence[str]
 ) -> str | None:
     """Return the column that names the item of a row, if there is one. Raises LDLError if votes need it."""
     if selection.item is not None:
@@ -149,8 +149,7 @@ def _find_item(
                 f"of {some(table.header, 20)}"
             )
         return usual[0]
-    columns = {name: table.texts([name])[name] for name in usual}
-    columns = {name: column[column.fillna("") != ""] for name, column in columns.items()}
+    columns = {name: column[column.fillna("") != ""] for name, column in table.texts(usual).items()} if usual else {}
     full = [name for name, column in columns.items() if len(column) == len(table)]
     # Rows of one item must stay together, so a repeated item counts more than a number of the row.
     repeated = [name for name, column in columns.items() if not column.is_unique]

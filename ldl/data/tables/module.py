@@ -16,7 +16,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.row_order import OrderAudit, audit_order
 from ldl.data.sources import SOURCES, absent, download_set
 from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
-from ldl.data.tables.column_roles import Selection
+from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.columns import Encoding, describe
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.reading import Table, TableReader
@@ -72,7 +72,7 @@ class ScaledRows(LDLDataModule):
     encoding = None  # type: Encoding | None
     scaled: Column = buffer()
     unserved = (*LDLDataModule.unserved, "features", "mixed")
-    _borrowed = False
+    _scaled_like_a_task = False
 
     @property
     def file(self) -> Path:
@@ -111,7 +111,7 @@ class ScaledRows(LDLDataModule):
             scaler.fit(self.features[rows], self.weight_of(rows), flags)
         scaler.keep_distinct(self.features, rows)
         self._scale_by(scaler)
-        self._borrowed = False
+        self._scaled_like_a_task = False
 
     def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the weights of rows in encoding and scaling features; None, the default, weighs them equally."""
@@ -128,7 +128,7 @@ class ScaledRows(LDLDataModule):
         same = (np.array_equal(learned, before.get(name, ())) for name, learned in scaler.learned.items())
         if scaler.learned.keys() != before.keys() or not all(same):
             self._scale_by(scaler)
-            self._borrowed = True
+            self._scaled_like_a_task = True
             self._forget_features()
 
     def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
@@ -143,7 +143,7 @@ class ScaledRows(LDLDataModule):
             else:
                 self._encode_as(preprocessing)
             self.load_state_dict(preprocessing["scaling"])
-        elif self._borrowed:
+        elif self._scaled_like_a_task:
             self.prepare_fold()
             self._forget_features()
 
@@ -215,7 +215,7 @@ class ScaledRows(LDLDataModule):
         if self.encoding is None or encoding.state() != self.encoding.state():
             self._encode_by(encoding)
             self._scale_by(FeatureScaler.from_state(preprocessing["scaling"]))
-            self._borrowed = True
+            self._scaled_like_a_task = True
             self._forget_features()
 
     def _scale_by(self, scaler: FeatureScaler) -> None:
@@ -286,7 +286,7 @@ class GroupedRows(ScaledRows):
             named.append(f"no features are {some(list(table.left_out))} (data.feature_columns decides)")
         for key, name in table.keys.items():
             setattr(self, key, name)
-        self.tell_taken(", ".join(named))
+        self.report_columns(", ".join(named))
 
     def follow(
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
@@ -307,11 +307,11 @@ class GroupedRows(ScaledRows):
         return TableReader(*names, values, normalize, missing, storage, *further)
 
     @property
-    def selection(self) -> Selection:
+    def selection(self) -> ColumnChoice:
         """The columns that are features."""
         codes = [self.category_columns] if isinstance(self.category_columns, str) else list(self.category_columns)
         splits = self.protocol in (None, "published")
-        return Selection(
+        return ColumnChoice(
             self.feature_columns,
             self.drop,
             [*codes, *self._trained_categories],

@@ -25,7 +25,7 @@ from ldl.data.names import (
 from ldl.data.storage import USUAL, RowFile, Storage
 from ldl.data.tables.arrays import open_arrays
 from ldl.data.tables.checks import check_distributions, check_matrix
-from ldl.data.tables.column_roles import Selection, find_roles
+from ldl.data.tables.column_roles import ColumnChoice, find_roles
 from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
@@ -119,7 +119,7 @@ class TableReader:
     missing: bool = False
     storage: Storage = USUAL
     groups_needed: bool = True
-    selection: Selection | None = None
+    selection: ColumnChoice | None = None
     fill: bool = False
 
     def read(self, path: Path) -> Table:
@@ -158,7 +158,7 @@ class TableReader:
         return replace(table, features=features, target=target)
 
     def _of_arrays(self, path: Path, arrays: Mapping[str, Any]) -> Table:
-        chosen = self.selection or Selection()
+        chosen = self.selection or ColumnChoice()
         if chosen.names_columns:
             raise LDLError(
                 f"{path} holds matrices without named columns; data.feature_columns, data.drop and the options of "
@@ -178,7 +178,7 @@ class TableReader:
                 f"{table.path}: the names of matrices are for .mat and .npz, and must be null here: columns of the "
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
-        chosen = self.selection or Selection()
+        chosen = self.selection or ColumnChoice()
         apart = None if chosen.find_apart is None else chosen.find_apart(table.path)
         if apart is not None:
             chosen = replace(chosen, apart=apart.all)
@@ -221,7 +221,7 @@ class TableReader:
         check_constant(columns, table.items, source)
         return table.take(rows)
 
-    def _find_votes(self, table: CsvTable | Parquet, chosen: Selection) -> VoteColumns | None:
+    def _find_votes(self, table: CsvTable | Parquet, chosen: ColumnChoice) -> VoteColumns | None:
         """Return the columns of votes in a table, or None if its labels are distributions, values, or elsewhere."""
         if self.values or chosen.votes is None or chosen.apart is not None:
             return None
@@ -234,7 +234,7 @@ class TableReader:
             return columns.without(drop)
         return None
 
-    def _target_columns(self, table: CsvTable | Parquet, chosen: Selection, votes: VoteColumns | None) -> list[str]:
+    def _target_columns(self, table: CsvTable | Parquet, chosen: ColumnChoice, votes: VoteColumns | None) -> list[str]:
         """Return the columns of the value, the distribution, or the labels of votes. Raises LDLError."""
         path, named = table.path, label_columns(table.path, table.header)
         drop = matching_columns(table.header, chosen.drop, str(path))
@@ -253,7 +253,7 @@ class TableReader:
         return [self._find_target(path, table.header)]
 
     def _check_parts(
-        self, table: CsvTable | Parquet, chosen: Selection, target: Sequence[str], features: Sequence[str]
+        self, table: CsvTable | Parquet, chosen: ColumnChoice, target: Sequence[str], features: Sequence[str]
     ) -> None:
         """Raise LDLError unless a table has rows, features, and labels here or in another file."""
         if (target or chosen.apart is not None) and features and len(table):
@@ -294,7 +294,7 @@ class TableReader:
         hint = "; correct it, or name a column of categories with --data.category_columns"
         if not self.missing:
             hint = "; for gaps, pass --data.missing fill, or keep for a head that takes them"
-        codes = matching_columns(table.header, (self.selection or Selection()).categories, str(table.path))
+        codes = matching_columns(table.header, (self.selection or ColumnChoice()).categories, str(table.path))
         codes = [name for name in codes if name in names]
         numbers = [name for name in names if name not in codes]
         frame = table.frame(numbers) if isinstance(table, Parquet) else table.columns(numbers, hint, self.missing)

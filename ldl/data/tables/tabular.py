@@ -18,7 +18,7 @@ from ldl.data.base import Loaded
 from ldl.data.names import label_places, matching
 from ldl.data.storage import Column, LazyColumn, RowFile
 from ldl.data.tables.checks import divided
-from ldl.data.tables.column_roles import Selection
+from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.label_copies import label_copies
 from ldl.data.tables.module import GroupedRows, GroupProtocol
 from ldl.data.tables.reading import Table
@@ -82,7 +82,7 @@ class TabularLDL(Annotated, GroupedRows):
         return loaded.arranged(labels, places)
 
     @property
-    def selection(self) -> Selection:
+    def selection(self) -> ColumnChoice:
         """The user's options of columns."""
         return replace(
             super().selection,
@@ -97,7 +97,7 @@ class TabularLDL(Annotated, GroupedRows):
         votes = table.votes
         item = votes.item if votes is not None and votes.layout == "long" and table.items is not None else None
         keys: Any = [] if table.items is None else table.items
-        found, rows = self.annotate(table.target, keys, str(self.file), item, columns=votes)
+        found, rows = self.annotate(table.target, keys, str(self.file), item, columns=votes, apart=table.apart)
         self._check_sums(found, rows)
         if len(rows) < len(table.features):
             if isinstance(table.features, RowFile):

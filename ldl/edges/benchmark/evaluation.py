@@ -28,7 +28,7 @@ from ldl.edges.benchmark.ground_truth import (
 from ldl.edges.benchmark.matching import MAX_DIST, Counts, count
 from ldl.edges.benchmark.thinning import suppress
 from ldl.errors import LDLError
-from ldl.jobs.jobs import processors
+from ldl.jobs.executors import processors
 from ldl.progress import track
 
 STRICTER = (1 / 2, 1 / 4)

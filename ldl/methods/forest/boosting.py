@@ -56,8 +56,8 @@ class Plan(NamedTuple):
     threads: int
 
 
-class Rows(NamedTuple):
-    """Training or validation rows.
+class BoostingRows(NamedTuple):
+    """Training or validation rows as boosting reads them.
 
     Attributes:
         features: (N, F) float32, contiguous; may be a memory-mapped file.
@@ -98,7 +98,8 @@ class Round(NamedTuple):
 
 
 def boost(
-    train: Rows, rounds: int, plan: Plan, collective: Collective, device: torch.device, watched: Rows | None = None,
+    train: BoostingRows, rounds: int, plan: Plan, collective: Collective, device: torch.device,
+    watched: BoostingRows | None = None,
 ) -> Generator[Round, None, None]:  # fmt: skip
     """Yield round after round, until a round finds no split (with random draws: until ``IDLE`` rounds in a row do).
 

@@ -54,8 +54,8 @@ class Truth(NamedTuple):
     spreads: bool
 
 
-class Rows(NamedTuple):
-    """The training rows: features (N, F), their scalar products (N, N) or None, and the targets."""
+class _TrainingSet(NamedTuple):
+    """Features (N, F), their scalar products (N, N) or None, and the targets."""
 
     features: np.ndarray
     gram: np.ndarray | None
@@ -128,7 +128,7 @@ def grow_oblique(
     """
     known = rules.features == features.shape[1] and len(features) <= KNOWN and truth.regresses and rules.epsilon == 0
     with threadpool_limits(1):
-        data = Rows(features, features @ features.T if known else None, truth)
+        data = _TrainingSet(features, features @ features.T if known else None, truth)
     for number in numbers:
         rows, draws = bootstrap(len(features), sampling, replace, seed, number, weight)
         random = np.random.default_rng([seed, number, 2])
@@ -139,7 +139,7 @@ def grow_oblique(
 
 
 def _grow(
-    data: Rows, rules: ObliqueRules, rows: np.ndarray, draws: np.ndarray, random: np.random.Generator
+    data: _TrainingSet, rules: ObliqueRules, rows: np.ndarray, draws: np.ndarray, random: np.random.Generator
 ) -> ObliqueTree:
     split, child, threshold = [-1], [0], [0.0]
     splits: list[_Split] = []
@@ -174,7 +174,7 @@ def _grow(
 
 
 def _best_split(
-    data: Rows, rules: ObliqueRules, rows: np.ndarray, draws: np.ndarray, random: np.random.Generator
+    data: _TrainingSet, rules: ObliqueRules, rows: np.ndarray, draws: np.ndarray, random: np.random.Generator
 ) -> _Split | None:
     features, truth = data.features, data.truth
     codes, labels = truth.codes[rows], truth.labels[rows]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ldl.data import TabularLDL, TabularValues
-from ldl.data.tables.column_roles import Selection, find_roles
+from ldl.data.tables.column_roles import ColumnChoice, find_roles
 from ldl.data.tables.module import GroupedRows
 from ldl.errors import LDLError
 from ldl.tables.csv_table import read_csv
@@ -365,6 +365,6 @@ def test_the_time_of_many_columns_grows_with_their_number(tmp_path: Path) -> Non
     names = [*(f"g{number}" for number in range(30_000)), "patient", "label:a", "label:b"]
     (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(['1'] * len(names))}\n")
     table, start = read_csv(tmp_path / "t.csv"), time.process_time()
-    roles = find_roles(table, Selection(drop=["g7"]), ["label:a", "label:b"], None, None)
+    roles = find_roles(table, ColumnChoice(drop=["g7"]), ["label:a", "label:b"], None, None)
     assert (len(roles.features), roles.group) == (29_999, "patient")
     assert time.process_time() - start < 3

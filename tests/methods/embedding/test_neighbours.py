@@ -11,6 +11,7 @@ from ldl.heads import AAKNN
 from ldl.labels import LabelSpace
 from ldl.methods import embedding as neighbours
 from ldl.methods.embedding import nearest
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 
@@ -72,7 +73,7 @@ def test_aa_knn_averages_the_nearest() -> None:
     features, target, queries = rng.normal(size=(50, 3)), rng.dirichlet(np.ones(4), 50), rng.normal(size=(2, 5, 3))
     head = AAKNN(6)
     head.build(3, LabelSpace.nominal(list("abcd")))
-    head.fit(torch.tensor(features), torch.tensor(target), Collective())
+    head.fit(Rows(torch.tensor(features), torch.tensor(target)), Collective())
     order = np.linalg.norm(queries[:, :, None] - features, axis=3).argsort(2)[:, :, :6]
     np.testing.assert_allclose(head(torch.tensor(queries)).numpy(), target[order].mean(2), atol=1e-6)
 
@@ -80,5 +81,5 @@ def test_aa_knn_averages_the_nearest() -> None:
 def test_few_rows_are_all_neighbours() -> None:
     head = AAKNN(5)
     head.build(2, LabelSpace.nominal(["a", "b"]))
-    head.fit(torch.eye(2), torch.eye(2), Collective())
+    head.fit(Rows(torch.eye(2), torch.eye(2)), Collective())
     torch.testing.assert_close(head(torch.randn(3, 2)), torch.full((3, 2), 0.5))

@@ -18,6 +18,7 @@ from ldl.methods.forest.boosted_tree import Grower, Shape
 from ldl.methods.forest.boosting import CDF, KL, LEAST_HESSIAN, derive, mean_loss
 from ldl.methods.forest.flat import FlatTree
 from ldl.methods.forest.histograms import LEAST, Newton
+from ldl.methods.rows import Rows
 from ldl.metrics.functional import kl
 
 ROWS, LABELS, STEP = 7, 5, 1e-5
@@ -308,7 +309,7 @@ def test_equals_xgboost_on_repeated_rows(ldl_data: Path) -> None:
     )  # fmt: skip
     head.build(features.shape[1], LabelSpace.nominal([str(c) for c in range(labels)]))
     rows, distributions = torch.from_numpy(features), torch.from_numpy(target)
-    head.fit(rows, distributions, Collective())
+    head.fit(Rows(rows, distributions), Collective())
     found = head(rows)
     mine, its = (float(kl(each, distributions).mean()) for each in (found, torch.from_numpy(expected)))
     assert mine == pytest.approx(its, abs=1e-5)

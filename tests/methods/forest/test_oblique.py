@@ -19,6 +19,7 @@ from ldl.methods.forest import directions
 from ldl.methods.forest.directions import Changing, halve, label_costs, regress, ridge, separate
 from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique, leaf_means, reach
 from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
 AGES = LabelSpace.ordinal(range(0, 61), "years")
@@ -37,7 +38,7 @@ def fitted(x: np.ndarray = X, y: np.ndarray = Y, **options: Any) -> CostSensitiv
     head = CostSensitiveForest(**{"seed": 0, "trees": 5, **options})
     head.build(x.shape[1], AGES)
     value = torch.from_numpy(y)
-    head.fit(torch.from_numpy(x), AGES.encode(value, 2.0), Collective(), value)
+    head.fit(Rows(torch.from_numpy(x), AGES.encode(value, 2.0), value), Collective())
     return head
 
 

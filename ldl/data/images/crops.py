@@ -19,7 +19,7 @@ from numpy.lib.format import open_memmap
 from ldl.checkpoint import replacing
 from ldl.collective import process_rank
 from ldl.data.cache import retried
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import read_picture, same_bytes
 from ldl.errors import LDLError
 from ldl.jobs.executors import processors
@@ -175,7 +175,7 @@ def readable(failed: dict[int, str], count: int) -> np.ndarray:
     return np.setdiff1d(np.arange(count), list(failed))
 
 
-def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: Path) -> Crops:
+def cached_crops(records: ImageRecords, size: int, margin: float | None, cache: Path) -> Crops:
     """Return the crops of all images, from the cache if possible.
 
     The key covers every image's path, size and modification time, its anchor, and the options. Images that an earlier
@@ -224,7 +224,7 @@ def _failures(content: bytes) -> dict[int, str]:
     return {int(row): reason for row, reason in json.loads(content).items()}
 
 
-def _fill(file: Path, records: FaceRecords, rows: Sequence[int], size: int, margin: float | None) -> dict[int, str]:
+def _fill(file: Path, records: ImageRecords, rows: Sequence[int], size: int, margin: float | None) -> dict[int, str]:
     """Write the crops of some images into the file, and return by row why images cannot be read."""
     failed: dict[int, str] = {}
     if len(rows) == len(records):

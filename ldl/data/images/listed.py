@@ -14,7 +14,7 @@ from ldl.annotations import Annotations
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.data.images.module import Images
-from ldl.data.images.records import PARTS, FaceProtocol, FaceRecords, SplitRequest, TrainTest
+from ldl.data.images.records import PUBLISHED_SPLIT, ImageRecords, SplitProtocol, SplitRequest, TrainTest
 from ldl.data.names import VALUE_KEYS, find_group, find_name, find_split, find_usual, split_sets
 from ldl.data.pictures import SUFFIXES, list_pictures, one_side
 from ldl.data.sources import SOURCES, absent
@@ -98,9 +98,9 @@ def _folder_of(place: Path) -> Path:
 
 
 def _groups(request: SplitRequest) -> np.ndarray:
-    if request.records.persons is None:
+    if request.records.groups is None:
         raise LDLError("the images have no groups to keep apart; name their column with data.group_key")
-    return request.records.persons
+    return request.records.groups
 
 
 def _published(request: SplitRequest) -> TrainTest | Fold:
@@ -109,7 +109,7 @@ def _published(request: SplitRequest) -> TrainTest | Fold:
             "protocol published follows a split that the list names; give its column with data.split_column, or set "
             "another data.protocol"
         )
-    return PARTS.rows(request)
+    return PUBLISHED_SPLIT.rows(request)
 
 
 def _random(request: SplitRequest, groups: np.ndarray | None = None) -> TrainTest:
@@ -170,15 +170,15 @@ class ListedImages(Images):
         group_key: Column of the groups; None takes the only usual one, such as ``patient``.
     """
 
-    protocols: ClassVar[dict[str, FaceProtocol]] = {
-        "published": replace(PARTS, rows=_published),
-        "group_exclusive": FaceProtocol(lambda request: _random(request, _groups(request)), False),
-        "leave_one_group_out": FaceProtocol(
+    protocols: ClassVar[dict[str, SplitProtocol]] = {
+        "published": replace(PUBLISHED_SPLIT, rows=_published),
+        "group_exclusive": SplitProtocol(lambda request: _random(request, _groups(request)), False),
+        "leave_one_group_out": SplitProtocol(
             lambda request: leave_one_group_out(_groups(request), request.fold),
             False,
             lambda request: len(np.unique(_groups(request))),
         ),
-        "random_kfold": FaceProtocol(_random, True),
+        "random_kfold": SplitProtocol(_random, True),
     }
 
     path: str = option(kw_only=True, role="path")
@@ -255,7 +255,7 @@ class ListedImages(Images):
         frame["folder"] = [names[0] if names else "" for names in above]
         return Listing(frame, folder, str(folder), "path", "split" if split else None)
 
-    def records_of(self, listing: Listing) -> FaceRecords:
+    def records_of(self, listing: Listing) -> ImageRecords:
         """Return one record for each image, without values.
 
         Raises:
@@ -275,12 +275,12 @@ class ListedImages(Images):
         if split is not None:
             facts["part"] = split_sets(Path(listing.source), split, firsts[split])
         groups = None if listing.group is None else np.array(firsts[listing.group], str)
-        return FaceRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
+        return ImageRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
 
-    def settle(self, listing: Listing, records: FaceRecords, content: str) -> None:
+    def settle(self, listing: Listing, records: ImageRecords, content: str) -> None:
         """Choose the protocol, and print the columns that are used and the ``content`` of the list. Raises LDLError."""
         if self.protocol is None:
-            usual: ImageProtocol = "random_kfold" if records.persons is None else "group_exclusive"
+            usual: ImageProtocol = "random_kfold" if records.groups is None else "group_exclusive"
             self.protocol = "published" if listing.split else usual
         self.leaky, published = self._protocol.leaky, self.protocol == "published"
         if listing.table is not None:
@@ -297,7 +297,7 @@ class ListedImages(Images):
     def preprocessing(self) -> dict[str, Any]:
         return {**super().preprocessing, "faces": False}
 
-    def side(self, records: FaceRecords) -> int:
+    def side(self, records: ImageRecords) -> int:
         """Return the side of the crops in pixels. Raises LDLError for images of several sizes and no ``crop_size``."""
         return self.crop_size or one_side(records.paths())
 
@@ -334,8 +334,8 @@ class ImageLDL(Annotated, ListedImages):
             listing.check_repeats()
         votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell, apart=apart)
         records = replace(records.take(rows), values=votes.shares)
-        if records.persons is None and apart is not None and votes.groups is not None:
-            records, listing.group = replace(records, persons=np.array(list(map(str, votes.groups)))), apart.group
+        if records.groups is None and apart is not None and votes.groups is not None:
+            records, listing.group = replace(records, groups=np.array(list(map(str, votes.groups)))), apart.group
         self._check(votes, records, listing.source)
         self.settle(listing, records, str(votes))
         copies = self.cut_out(records, self.side(records), None)
@@ -343,7 +343,7 @@ class ImageLDL(Annotated, ListedImages):
         if votes.counted:
             columns["votes"] = torch.tensor(votes.votes[self.rows], dtype=torch.float32)
         known = self.records
-        return Loaded(votes.labels, columns, groups=known.persons, names=known.files, copies=copies)
+        return Loaded(votes.labels, columns, groups=known.groups, names=known.files, copies=copies)
 
     def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
         """Return the columns that are votes, or describe votes; none if votes stand in a file of their own."""
@@ -359,7 +359,7 @@ class ImageLDL(Annotated, ListedImages):
         """Whether a given ``group_key`` must be in the list: it may be in a file of votes."""
         return super().group_needed and self.votes is None
 
-    def _check(self, votes: Annotations, records: FaceRecords, source: str) -> None:
+    def _check(self, votes: Annotations, records: ImageRecords, source: str) -> None:
         """Raise LDLError for shares of different sums, and for a ``group_key`` that no file has."""
         sums = votes.votes
         if not votes.counted and np.ptp(sums) > 0.01 * sums.max():
@@ -368,7 +368,7 @@ class ImageLDL(Annotated, ListedImages):
                 f"{source}: the shares of {first} sum to {sums.min():g}, and those of {last} to {sums.max():g}; "
                 "correct them, or name the column with the number of votes with --data.votes_column"
             )
-        if records.persons is None and self.group_key is not None and self._needed:
+        if records.groups is None and self.group_key is not None and self._needed:
             raise LDLError(f"neither {source} nor {self.votes} has a column {self.group_key!r}; correct data.group_key")
 
 
@@ -405,4 +405,4 @@ class ImageValues(Valued, ListedImages):
         copies = self.cut_out(records, self.side(records), None)
         known = self.records
         target = self.encode_as(labels)(known.values)
-        return Loaded(labels, {"target": target}, known.values, known.persons, known.files, copies=copies)
+        return Loaded(labels, {"target": target}, known.values, known.groups, known.files, copies=copies)

@@ -120,6 +120,7 @@ NAMES = {
     "ldl.data.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
     "ldl.data.picture_folder.shows_faces": "ldl.faces.locator.shows_faces",
     "ldl.data.rotated_digits.RotatedDigits": "ldl.data.synthetic.RotatedDigits",
+    "ldl.data.storage.Column": "ldl.data.storage.BatchColumn",
     "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.tables.tabular_values.FGNETAAM": "ldl.faces.fgnet_aam.FGNETAAM",
     "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",

@@ -80,12 +80,12 @@ class PictureFolder(Unlabelled):
         return ImageRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
 
     def _files(self) -> list[str]:
-        place = Path(self.path)
-        if place.is_file() and (table := open_named(place)) is not None:
+        source = Path(self.path)
+        if source.is_file() and (table := open_named(source)) is not None:
             from ldl.data.images.listed import listed_files
 
             return listed_files(table, self.path_column)[1]
-        return [path.relative_to(self.folder).as_posix() for path in list_pictures(place)]
+        return [path.relative_to(self.folder).as_posix() for path in list_pictures(source)]
 
     @property
     def folder(self) -> Path:

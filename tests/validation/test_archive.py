@@ -48,7 +48,7 @@ def nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may unpack to a GB in any case would make slow tests."""
-    monkeypatch.setattr(archive, "ALWAYS", 2**16)
+    monkeypatch.setattr(archive, "ALWAYS_ACCEPTED_BYTES", 2**16)
 
 
 def test_tables_are_not_unpickled(tmp_path: Path) -> None:

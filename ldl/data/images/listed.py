@@ -65,36 +65,36 @@ def _image_columns(table: CsvTable | Parquet) -> list[str]:
     return named or usual
 
 
-def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, list[str]]:
+def listed_files(table: CsvTable | Parquet, chosen: str | None) -> tuple[str, list[str]]:
     """Return the column of the image files of a list, and their paths relative to the folder of the list.
 
     Args:
         table: The list.
-        given: The column, or None to look for a usual name.
+        chosen: The column, or None to look for a usual name.
 
     Raises:
         LDLError: The column is absent, or an entry names no image or is a URL.
     """
-    place = table.path
+    path = table.path
     table.others()  # every column has a name
-    column = find_usual(place, _image_columns(table), "image files", "path_column", given, table.header)
+    column = find_usual(path, _image_columns(table), "image files", "path_column", chosen, table.header)
     if column is None:
         usual = ", ".join(USUAL["image"])
         raise LDLError(
-            f"{place}: no image files under {usual}; it has {some(table.header, 20)}: pass --data.path_column"
+            f"{path}: no image files under {usual}; it has {some(table.header, 20)}: pass --data.path_column"
         )
     why = ["which names no image"] if isinstance(table, CsvTable) else []
     files = list(map(str, table.groups(column, *why)))
     if remote := [file for file in files if "://" in file]:
         raise LDLError(
-            f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
+            f"{path}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
         )
-    return column, [as_stored(file, _folder_of(place)) for file in files]
+    return column, [as_stored(file, _folder_of(path)) for file in files]
 
 
-def _folder_of(place: Path) -> Path:
+def _folder_of(path: Path) -> Path:
     """Return the folder that paths in a list are relative to; a list in Parquet may be a folder of files."""
-    return place if place.is_dir() else place.parent
+    return path if path.is_dir() else path.parent
 
 
 def _groups(request: SplitRequest) -> np.ndarray:
@@ -200,34 +200,34 @@ class ListedImages(Images):
 
     def locate(self) -> Path:
         """Return the file or folder ``path``. Raises LDLError if it is absent."""
-        place = self.find(self.path)
+        path = self.find(self.path)
         names = [base.__name__ for base in type(self).__mro__ if base.__name__ in SOURCES]
-        if names and not place.exists():
-            raise absent(names[0], place, None if Path(self.path).is_absolute() else self.data_root)
-        return check_found(place, self.path)
+        if names and not path.exists():
+            raise absent(names[0], path, None if Path(self.path).is_absolute() else self.data_root)
+        return check_found(path, self.path)
 
     def read(self) -> Listing:
         """Read the list, or the names in the folder. Raises LDLError."""
-        place = self.locate()
-        if (table := open_named(place)) is not None:
+        path = self.locate()
+        if (table := open_named(path)) is not None:
             return self.of_table(table)
-        if not place.is_dir():
-            raise LDLError(f"{place}: a list of images is a .csv or Parquet file, or a folder of images")
-        return self._of_folder(place)
+        if not path.is_dir():
+            raise LDLError(f"{path}: a list of images is a .csv or Parquet file, or a folder of images")
+        return self._of_folder(path)
 
     def of_table(self, table: CsvTable | Parquet) -> Listing:
         """Return the images of a table. Raises LDLError for a missing column, or an entry without a name."""
-        place, header = table.path, table.others()
+        path, header = table.path, table.others()
         column, files = listed_files(table, self.path_column)
-        others = [name for name in header if name not in {column, *self.columns_of_votes(header, place)}]
-        split = find_split(place, others, self.split_column, self._needed)
+        others = [name for name in header if name not in {column, *self.columns_of_votes(header, path)}]
+        split = find_split(path, others, self.split_column, self._needed)
         named = header if self.group_key else others  # a rater is a group only if that is the wish
-        group = find_group(place, [name for name in named if name != split], self.group_key, self.group_needed)
+        group = find_group(path, [name for name in named if name != split], self.group_key, self.group_needed)
         frame = table.texts(header)
         for name in filter(None, (split if self._splits else None, group)):
             frame[name] = table.groups(name)
         frame[column] = files
-        return Listing(frame, _folder_of(place), str(place), column, split, group, table)
+        return Listing(frame, _folder_of(path), str(path), column, split, group, table)
 
     @property
     def _splits(self) -> bool:
@@ -284,12 +284,12 @@ class ListedImages(Images):
             self.protocol = "published" if listing.split else usual
         self.leaky, published = self._protocol.leaky, self.protocol == "published"
         if listing.table is not None:
-            found = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
-            self.chosen = {**self.chosen, **found}
-            for name, value in found.items():
+            names = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
+            self.chosen = {**self.chosen, **names}
+            for name, value in names.items():
                 setattr(self, name, value)
         named = {"images": listing.column, "split": listing.split if published else None, "group": listing.group}
-        columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
+        columns = [f"{role} {name!r}" for role, name in named.items() if name] if listing.table is not None else []
         unused = "" if published or not listing.split else f"; protocol {self.protocol} does not use {listing.split!r}"
         self.report_columns(", ".join([*columns, content]) + unused)
 
@@ -342,8 +342,7 @@ class ImageLDL(Annotated, ListedImages):
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
         if votes.counted:
             columns["votes"] = torch.tensor(votes.votes[self.rows], dtype=torch.float32)
-        known = self.records
-        return Loaded(votes.labels, columns, groups=known.groups, names=known.files, copies=copies)
+        return Loaded(votes.labels, columns, groups=self.records.groups, names=self.records.files, copies=copies)
 
     def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
         """Return the columns that are votes, or describe votes; none if votes stand in a file of their own."""
@@ -396,13 +395,12 @@ class ImageValues(Valued, ListedImages):
             )
         records = self.records_of(listing)
         listing.check_repeats()
-        place, header = listing.table.path, listing.table.others()
-        key = find_name(place, header, "value", "value_key", self.value_key, VALUE_KEYS)
+        path, header = listing.table.path, listing.table.others()
+        key = find_name(path, header, "value", "value_key", self.value_key, VALUE_KEYS)
         self.value_key = self.chosen["value_key"] = key
         records = replace(records, values=listing.table.numbers([key])[:, 0])
         self.settle(listing, records, f"value {key!r}")
         labels = self.choose_labels(records.values, self.path)
         copies = self.cut_out(records, self.side(records), None)
-        known = self.records
-        target = self.encode_as(labels)(known.values)
-        return Loaded(labels, {"target": target}, known.values, known.groups, known.files, copies=copies)
+        values, groups, files = self.records.values, self.records.groups, self.records.files
+        return Loaded(labels, {"target": self.encode_as(labels)(values)}, values, groups, files, copies=copies)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ldl.backbones.timm import evaluating
-from ldl.checkpoint import MENDED_OUT, replacing
+from ldl.checkpoint import OUTPUT_ADVICE, replacing
 from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.deploy.export_columns import draw_columns
@@ -19,7 +19,7 @@ from ldl.deploy.export_onnx import Run, load_onnx, quietly, write_onnx
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.inference import Predictions
-from ldl.inference.inputs import WHOLE
+from ldl.inference.inputs import INTEGER_TYPES
 from ldl.task import Task
 
 SHARE_APART = 0.05
@@ -99,7 +99,7 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
             f"the ONNX file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ "
             f"from torch by more than {CLOSE:g}; please report it with the checkpoint's options"
         )
-    with replacing(file, MENDED_OUT) as opened:
+    with replacing(file, OUTPUT_ADVICE) as opened:
         opened.write(data)
     return Exported(file, len(data), parity)
 
@@ -153,7 +153,7 @@ def draw(task: Task, rows: int, rng: np.random.Generator) -> np.ndarray:
         size = (70 - rows // 2, 45 + rows // 2) if task.gives_maps else shape[1:]
         return rng.integers(0, 256, (rows, *size, shape[0]), dtype=np.uint8)
     sizes = (rows, *(DRAWN_INSTANCES if side == -1 else side for side in shape))
-    if preprocessing.get("dtype") in WHOLE:
+    if preprocessing.get("dtype") in INTEGER_TYPES:
         return rng.integers(0, 101, sizes).astype(np.float32 if len(shape) > 2 else np.float64)
     if len(shape) > 2:
         return rng.random(sizes, dtype=np.float32)
@@ -178,7 +178,7 @@ def predict(task: Task, inputs: np.ndarray) -> Predictions:
         tensor = flat.reshape(inputs.shape)
     if tensor.dtype != torch.uint8:  # images are uint8, whether or not their type is known
         trained = preprocessing.get("dtype")
-        tensor = tensor.to(getattr(torch, trained) if trained in WHOLE else torch.float32)
+        tensor = tensor.to(getattr(torch, trained) if trained in INTEGER_TYPES else torch.float32)
     batch = {"input": tensor, "index": torch.arange(len(tensor)), "weight": torch.ones(len(tensor))}
     outputs = {name: output.float().cpu().numpy() for name, output in task.eval().predict_step(batch, 0).items()}
     return Predictions(outputs["prediction"], outputs.get("predicted_value"), task.labels, calibration=task.calibration)

@@ -14,7 +14,7 @@ from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import scale
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.inference.inputs import WHOLE
+from ldl.inference.inputs import INTEGER_TYPES
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.methods.conformal.scores import HAIR, LEAST_PROBABILITY
@@ -78,7 +78,7 @@ class Deployed(nn.Module):
         sizes = (-1, -1) if task.gives_maps else shape[1:]
         self.input_shape = (*sizes, shape[0]) if self.takes_pictures else shape
         trained = preprocessing.get("dtype")
-        self.trained_dtype = getattr(torch, trained) if trained in WHOLE else torch.float32
+        self.trained_dtype = getattr(torch, trained) if trained in INTEGER_TYPES else torch.float32
         self.input_dtype = torch.uint8 if self.takes_pictures else torch.float64 if len(shape) <= 2 else torch.float32
 
     @property

@@ -18,7 +18,7 @@ from packaging.version import Version
 from torch import Tensor
 
 import ldl
-from ldl.checkpoint import MENDED_OUT, describe, replacing, write_checkpoint
+from ldl.checkpoint import OUTPUT_ADVICE, describe, replacing, write_checkpoint
 from ldl.errors import LDLError
 from ldl.reports.card import USAGE, card_without_run, how_to_use, main_results
 from ldl.reports.files import ESCAPED, write_json
@@ -48,10 +48,10 @@ def save(task: Task, folder: Path, name: str, license: str | None, source: Path 
     described["preprocessing"] = {step: value for step, value in steps if _is_plain(value)}
     calibrated = None if task.calibration is None else task.calibration.units
     facts = {"library_name": "ldl", "ldl_version": ldl.__version__, **described, "calibrated_on": calibrated}
-    write_json(folder / FACTS, facts, MENDED_OUT)
+    write_json(folder / FACTS, facts, OUTPUT_ADVICE)
     opening = "From this folder" if name == "." else "From Python"
     usage = how_to_use(task, opening, f"from_pretrained({json.dumps(name)})", CHECKPOINT)
-    with replacing(folder / CARD, MENDED_OUT) as file:
+    with replacing(folder / CARD, OUTPUT_ADVICE) as file:
         file.write(_card(task, usage, license, source).encode(errors=ESCAPED))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.checkpoint import MENDED_OUT
+from ldl.checkpoint import OUTPUT_ADVICE
 from ldl.edges.benchmark.ground_truth import check_edge_map, paired, read_ground_truth, read_probability, truth_file
 from ldl.edges.benchmark.votes import CALIBRATION_BINS, VoteCounts, count_votes, to_dict
 from ldl.edges.charts import reliability_diagram
@@ -48,7 +48,7 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.fit_pred is not None:
         ways["calibrated"] = count_folder(options.fit_pred, options.fit_gt).calibrated()
     content = to_dict(counts, ways, options.bins)
-    write_json(options.out, content, MENDED_OUT)
+    write_json(options.out, content, OUTPUT_ADVICE)
     if options.chart is not None:
         with drawing(options.chart):
             reliability_diagram(options.chart, counts.tallies, ways, options.bins)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ldl.command.options import CommandParser, check_replaceable
-from ldl.data.images.records import FaceProtocol, FaceRecords
+from ldl.data.images.records import ImageRecords, SplitProtocol
 from ldl.errors import LDLError, did_you_mean
 from ldl.faces.ages import FGNET, FaceFolder, UTKFace
 from ldl.faces.lists import write_face_list
@@ -70,7 +70,7 @@ def faces(args: list[str]) -> None:
         print(f"\n{options.out}: ldl -c utkface_softmax --data FaceFolder --data.path {options.out}{published}")
 
 
-def _chosen(module: type[Faces], protocol: str | None, split_list: Path | None) -> dict[str, FaceProtocol]:
+def _chosen(module: type[Faces], protocol: str | None, split_list: Path | None) -> dict[str, SplitProtocol]:
     if protocol is None:
         if split_list is not None:
             raise LDLError("--split_list is for one protocol; name it with --protocol")
@@ -80,7 +80,7 @@ def _chosen(module: type[Faces], protocol: str | None, split_list: Path | None) 
     return {protocol: module.protocols[protocol]}
 
 
-def _beside_release(name: str, release: Release | None, records: FaceRecords) -> str:
+def _beside_release(name: str, release: Release | None, records: ImageRecords) -> str:
     """Return how the images differ from the release, if that is known."""
     if name == "Morph":
         same = names_digest(records.files) == MORPH_NAMES
@@ -90,7 +90,7 @@ def _beside_release(name: str, release: Release | None, records: FaceRecords) ->
     return f"the release has {release.pictures} images, {len(records)} are listed"
 
 
-def _write_names(records: FaceRecords, file: Path | None) -> None:
+def _write_names(records: ImageRecords, file: Path | None) -> None:
     if file is None:
         return
     text = "\n".join(sorted(records.files)) + "\n"

@@ -14,7 +14,7 @@ import numpy as np
 from ldl.collective import process_rank
 from ldl.data.cache import retried
 from ldl.data.images.crops import file_state, readable
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError, some
 from ldl.faces.detectors import Detector, Face
@@ -64,7 +64,7 @@ def find_faces(paths: Sequence[Path], detector: Detector, cache: Path) -> Detect
 
 def face_rows(
     folder: Path, files: list[str], detector: Detector, alignment: str | None, cache: Path
-) -> tuple[FaceRecords, dict[str, np.ndarray]]:
+) -> tuple[ImageRecords, dict[str, np.ndarray]]:
     """Make one record per face. Unreadable images and images without a face are printed and have no record.
 
     Args:
@@ -92,7 +92,7 @@ def face_rows(
         print(f"{detector.name}: {count:,} faces in {len(rows) - len(without):,} images{more}", flush=True)
     anchors = [face.anchor(alignment) for each in faces for face in each]
     names = [files[file] for file, each in zip(rows, faces) for _ in each]
-    return FaceRecords(folder, names, np.full(count, np.nan), anchors=anchors), face_columns(faces)
+    return ImageRecords(folder, names, np.full(count, np.nan), anchors=anchors), face_columns(faces)
 
 
 def face_columns(faces: Sequence[Sequence[Face]]) -> dict[str, np.ndarray]:
@@ -104,8 +104,8 @@ def face_columns(faces: Sequence[Sequence[Face]]) -> dict[str, np.ndarray]:
 
 
 def one_face_each(
-    records: FaceRecords, detector: Detector, alignment: str | None, cache: Path, skip: bool
-) -> FaceRecords:
+    records: ImageRecords, detector: Detector, alignment: str | None, cache: Path, skip: bool
+) -> ImageRecords:
     """Return the records with the largest face of each image; images with several faces are printed.
 
     Unreadable images keep their record, for the error of the reader.

@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.names import find_group, find_split, split_sets
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
@@ -34,7 +34,7 @@ def read_face_list(
     split_column: str | None = None,
     splits: bool = True,
     alone: bool = False,
-) -> FaceRecords:
+) -> ImageRecords:
     """Read a CSV list of faces; see :class:`ldl.data.FaceFolder` for its columns.
 
     Args:
@@ -65,7 +65,7 @@ def read_face_list(
     columns: dict[str, str] = {name: name for name in ("path", "age", "sigma", "folder") if name in header}
     columns |= {fact: column for fact, column in (("person", person), ("part", split)) if column is not None}
     columns |= {name: name for name in table.header if anchors and name in CORNERS}
-    return FaceRecords(
+    return ImageRecords(
         file.parent,
         paths,
         table.numbers(["age"])[:, 0],
@@ -78,7 +78,7 @@ def read_face_list(
     )
 
 
-def write_face_list(records: FaceRecords, file: Path) -> None:
+def write_face_list(records: ImageRecords, file: Path) -> None:
     """Write a CSV list for ``FaceFolder`` with absolute paths and every known column. Raises LDLError."""
     import pandas  # takes a second
 
@@ -87,8 +87,8 @@ def write_face_list(records: FaceRecords, file: Path) -> None:
 
     columns: dict[str, Any] = {"path": [str(path.absolute()) for path in records.paths()]}
     columns["age"] = in_text(records.values)
-    if records.persons is not None:
-        columns["person"] = records.persons
+    if records.groups is not None:
+        columns["person"] = records.groups
     if records.sigmas is not None:
         columns["sigma"] = in_text(records.sigmas)
     if records.anchors is not None:
@@ -99,7 +99,7 @@ def write_face_list(records: FaceRecords, file: Path) -> None:
         raise LDLError(f"the list {file} cannot be written: {error.strerror}; give another --out") from None
 
 
-def read_named_faces(folder: Path) -> FaceRecords:
+def read_named_faces(folder: Path) -> ImageRecords:
     """List the images of a folder whose names begin with the age, as in UTKFace. Raises LDLError for other names."""
     paths = list_pictures(folder)
     ages = [path.name.partition("_")[0] for path in paths]
@@ -107,7 +107,7 @@ def read_named_faces(folder: Path) -> FaceRecords:
         if not (age.isascii() and age.isdecimal()):
             raise LDLError(f"{path} does not begin with an age; UTKFace's names are age_gender_race_date.jpg")
     files = [path.relative_to(folder).as_posix() for path in paths]
-    return FaceRecords(folder, files, np.array([float(age) for age in ages]))
+    return ImageRecords(folder, files, np.array([float(age) for age in ages]))
 
 
 def box_name(path: str) -> str:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ldl.collective import process_rank
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.faces.ages import FaceAges
@@ -57,7 +57,7 @@ class Morph(FaceAges):
     protocols = MORPH_PROTOCOLS
     age_range = (16, 77)
 
-    def read(self) -> FaceRecords:
+    def read(self) -> ImageRecords:
         """List the images by name. Raises LDLError for a row or a name of another form."""
         folder = self.locate(next((name for name in USUAL_FOLDERS if (self.data_root / name).is_dir()), "MORPH"))
         release = [path for path in visible(folder, "*.csv") if path.name.lower() == RELEASE_CSV.lower()]

@@ -18,16 +18,9 @@ import numpy as np
 
 from ldl.collective import process_rank
 from ldl.data.images.crops import file_state
-from ldl.data.images.records import (
-    RANDOM_80_20,
-    RANDOM_KFOLD,
-    SUBJECT_EXCLUSIVE,
-    FaceProtocol,
-    FaceRecords,
-    SplitRequest,
-    TrainTest,
-)
+from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest, TrainTest
 from ldl.errors import LDLError, some
+from ldl.faces.protocols import RANDOM_80_20, RANDOM_KFOLD, SUBJECT_EXCLUSIVE
 from ldl.protocols import Fold, random_split
 from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.validation.files import check_file, visible
@@ -122,7 +115,7 @@ def read_rows(path: Path) -> CsvTable:
     return replace(table, header=[name.lower() for name in table.header])
 
 
-def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
+def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) -> ImageRecords:
     """Return records of ``files`` below ``folder``; files and races are by :func:`stem`.
 
     The order of names makes protocols draw the same images wherever they lie.
@@ -132,7 +125,7 @@ def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) ->
     facts = {"gender": np.array([name.gender for name in names])}
     if any(name in races for name in stems):
         facts["race"] = np.array([races.get(name, "") for name in stems])
-    return FaceRecords(
+    return ImageRecords(
         folder,
         [files[name] for name in stems],
         np.array([float(name.age) for name in names]),
@@ -291,7 +284,7 @@ def _random_10fold(request: SplitRequest) -> TrainTest | Fold:
     return RANDOM_KFOLD.rows(replace(request, folds=10))
 
 
-_published = partial(FaceProtocol, leaky=True, published=True)
+_published = partial(SplitProtocol, leaky=True, published=True)
 _listed = partial(_published, listed=True)
 
 MORPH_PROTOCOLS = {

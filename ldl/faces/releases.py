@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ldl.collective import process_rank
-from ldl.data.images.records import FaceProtocol, FaceRecords, SplitRequest
+from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest
 from ldl.data.pictures import describe, list_pictures, same_bytes
 from ldl.errors import LDLError
 from ldl.faces.lists import read_entries, spelled_as_on_disk, upright_corners
@@ -50,10 +50,10 @@ class Release:
     where: str
     licence: str
     layout: str
-    reader: Callable[[Path, Path | None], FaceRecords]
+    reader: Callable[[Path, Path | None], ImageRecords]
     pictures: int | None = None
 
-    def read(self, folder: Path, listed: Path | None = None) -> FaceRecords:
+    def read(self, folder: Path, listed: Path | None = None) -> ImageRecords:
         """List the images below a folder. Raises LDLError, with the layout of the release."""
         try:
             return self.reader(folder, listed)
@@ -83,7 +83,7 @@ class Tables:
     person: str | None = None
     box: tuple[str, ...] = ()
 
-    def __call__(self, folder: Path, listed: Path | None) -> FaceRecords:
+    def __call__(self, folder: Path, listed: Path | None) -> ImageRecords:
         """List the images of all parts. Raises LDLError."""
         paths = _images(folder)
         files: list[str] = []
@@ -101,7 +101,7 @@ class Tables:
             raise LDLError(f"{folder.absolute()} has no table {self.files.format('train')} of this release")
         table_numbers = np.concatenate(numbers)
         sides = table_numbers[:, -4:] if self.box else None
-        return FaceRecords(
+        return ImageRecords(
             folder,
             files,
             table_numbers[:, 0],
@@ -141,15 +141,15 @@ def _matched(pattern: str, file: str) -> re.Match[str]:
     return match
 
 
-def _read_named(pattern: str, folder: Path, listed: Path | None) -> FaceRecords:
+def _read_named(pattern: str, folder: Path, listed: Path | None) -> ImageRecords:
     """List images whose paths match ``pattern``, which has the groups ``age`` and ``person``."""
     files = _images(folder)
     matches = [_matched(pattern, file) for file in files]
     ages = np.array([float(match["age"]) for match in matches])
-    return FaceRecords(folder, files, ages, np.array([match["person"] for match in matches]))
+    return ImageRecords(folder, files, ages, np.array([match["person"] for match in matches]))
 
 
-def _read_benchmark(folder: Path, listed: Path | None) -> FaceRecords:
+def _read_benchmark(folder: Path, listed: Path | None) -> ImageRecords:
     """Read a list of the benchmark, such as ``AgeDB.json``, without the images of unknown age (-1)."""
     if listed is None:
         raise LDLError("the benchmark is read from its lists; name one with --list, such as AgeDB.json")
@@ -164,7 +164,7 @@ def _read_benchmark(folder: Path, listed: Path | None) -> FaceRecords:
     persons = [entry.get("name", entry.get("id_num")) for entry in aged]
     sigmas = [entry.get("std_age") for entry in aged]
     boxed = all("aligned_bbox" in entry for entry in aged)
-    return FaceRecords(
+    return ImageRecords(
         folder,
         spelled_as_on_disk(folder, [entry["img_path"].replace("\\", "/") for entry in aged]),
         np.array([float(entry["age"]) for entry in aged]),
@@ -269,16 +269,16 @@ RELEASES: dict[str, Release] = {
 
 
 def summarize_faces(
-    records: FaceRecords, protocols: Mapping[str, FaceProtocol], folds: int = 5, split_list: Path | None = None
+    records: ImageRecords, protocols: Mapping[str, SplitProtocol], folds: int = 5, split_list: Path | None = None
 ) -> list[str]:
     """Return lines about images, persons and values, and one line per protocol with its folds, sizes and leakage."""
     exists = np.array([path.is_file() for path in records.paths()])
     missing = "" if exists.all() else f"; the first that is not: {records.files[int(np.argmin(exists))]}"
     lines = [f"images     {len(records)} named, {int(exists.sum())} of them there{missing}"]
-    if records.persons is None:
+    if records.groups is None:
         lines.append("persons    unknown: no protocol can keep them apart, and group leakage cannot be counted")
     else:
-        counts = np.unique(records.persons, return_counts=True)[1]
+        counts = np.unique(records.groups, return_counts=True)[1]
         lines.append(f"persons    {len(counts)}, of {counts.min()} to {counts.max()} images")
     copies = same_bytes(records.paths())
     lines.append(f"copies     {describe(copies, records.files, records.values) or 'none: no image is there twice'}")
@@ -310,19 +310,19 @@ def _counts(column: np.ndarray) -> str:
     return shown + (f", and {len(names) - 12} others" if len(names) > 12 else "")
 
 
-def _protocol_line(protocol: FaceProtocol, request: SplitRequest, copies: np.ndarray) -> str:
+def _protocol_line(protocol: SplitProtocol, request: SplitRequest, copies: np.ndarray) -> str:
     records, splits = request.records, []
     for fold in range(protocol.count(request)):
         rows = protocol.rows(replace(request, fold=fold))
         split = rows if isinstance(rows, Fold) else Fold(rows[0], np.arange(0), rows[1])
-        splits.append(split if protocol.published else keep_together(split, protocol.units(copies, records.persons)))
+        splits.append(split if protocol.published else keep_together(split, protocol.units(copies, records.groups)))
     line = f"{len(splits):>6}"
     for name in ("train", "val", "test"):
         sizes = [len(getattr(split, name)) for split in splits]
         low, high = min(sizes), max(sizes)
         span = str(low) if low == high else f"{low}-{high}"
         line += f"{span:>16}"
-    return f"{line}   {_mean_leak(splits, records.persons)}, {_mean_leak(splits, copies)}"
+    return f"{line}   {_mean_leak(splits, records.groups)}, {_mean_leak(splits, copies)}"
 
 
 def _mean_leak(splits: list[Fold], groups: np.ndarray | None) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from ldl.charts.drawing import warn_on_error
-from ldl.checkpoint import MENDED, replacing
+from ldl.checkpoint import RESUME_ADVICE, replacing
 from ldl.tables.entries import NUMBER
 
 ESCAPED = "backslashreplace"
@@ -29,9 +29,9 @@ ROWS_AT_ONCE = 2**14
 """Rows of a table that exist as Python objects at the same time."""
 
 
-def write_json(path: Path, content: dict[str, Any], mend: str = MENDED) -> None:
+def write_json(path: Path, content: dict[str, Any], advice: str = RESUME_ADVICE) -> None:
     """Write a whole JSON file or none; NaN and infinities become null. Raises LDLError as ``replacing``."""
-    with replacing(path, mend) as file:
+    with replacing(path, advice) as file:
         file.write((json.dumps(_finite(content), indent=2, allow_nan=False) + "\n").encode())
 
 

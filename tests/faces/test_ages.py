@@ -190,7 +190,7 @@ def test_bad_lists_are_refused(lines: list[str], options: dict[str, Any], messag
 def test_the_real_fgnet(ldl_data: Path) -> None:
     alignment = "landmarks"
     records = FGNET(root=str(ldl_data), alignment=alignment).read()
-    assert len(records) == 1002 and len(np.unique(records.persons)) == 82 and records.alignment == alignment
+    assert len(records) == 1002 and len(np.unique(records.groups)) == 82 and records.alignment == alignment
     assert (records.values.min(), records.values.max()) == (0, 69)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fake_faces import morph_faces, morph_lists, write_lines
 
-from ldl.data.images.records import FaceRecords, SplitRequest, TrainTest
+from ldl.data.images.records import ImageRecords, SplitRequest, TrainTest
 from ldl.errors import LDLError
 from ldl.faces import morph_lists as morph_module
 from ldl.faces.morph_lists import MORPH_PROTOCOLS, named_records, read_list
@@ -17,7 +17,7 @@ from ldl.protocols import Fold, leak
 RACES = {"B": 0.7, "W": 0.22, "H": 0.06, "A": 0.02}
 
 
-def list_records(*paths: Path) -> FaceRecords:
+def list_records(*paths: Path) -> ImageRecords:
     """All pictures that lists name, without any picture being there; races are those of the lists that have them."""
     lists = [read_list(path) for path in paths]
     races = {name: race for listed in lists for name, race in zip(listed.stems, listed.races or [])}
@@ -25,7 +25,7 @@ def list_records(*paths: Path) -> FaceRecords:
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> FaceRecords:
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> ImageRecords:
     """3,000 pictures of 900 persons in about MORPH's mix, from a list."""
     rng = np.random.default_rng(0)
     race = rng.choice(list(RACES), 900, p=list(RACES.values()))
@@ -37,25 +37,25 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> FaceRecords:
 
 
 def _parts(
-    records: FaceRecords, protocol: str, fold: int = 0, split_list: Path | None = None, folds: int = 5, seed: int = 0
+    records: ImageRecords, protocol: str, fold: int = 0, split_list: Path | None = None, folds: int = 5, seed: int = 0
 ) -> TrainTest:
     return MORPH_PROTOCOLS[protocol].rows(SplitRequest(records, folds, fold, seed, split_list))
 
 
-def _count(records: FaceRecords, protocol: str, split_list: Path | None = None) -> int:
+def _count(records: ImageRecords, protocol: str, split_list: Path | None = None) -> int:
     return MORPH_PROTOCOLS[protocol].count(SplitRequest(records, 5, 0, 0, split_list))
 
 
-def _leak(records: FaceRecords, parts: TrainTest) -> float:
-    return leak(Fold(parts[0], parts[0][:0], parts[1]), records.persons)
+def _leak(records: ImageRecords, parts: TrainTest) -> float:
+    return leak(Fold(parts[0], parts[0][:0], parts[1]), records.groups)
 
 
-def _cells(records: FaceRecords, rows: np.ndarray) -> dict[str, int]:
+def _cells(records: ImageRecords, rows: np.ndarray) -> dict[str, int]:
     cells = np.char.add(records.facts["race"][rows], records.facts["gender"][rows])
     return dict(zip(*(column.tolist() for column in np.unique(cells, return_counts=True))))
 
 
-def test_three_sets_are_balanced_and_as_large_as_can_be(crowd: FaceRecords) -> None:
+def test_three_sets_are_balanced_and_as_large_as_can_be(crowd: ImageRecords) -> None:
     everyone = _cells(crowd, np.arange(len(crowd)))
     (first, rest), (second, other_rest) = (_parts(crowd, "s1_s2_s3", fold) for fold in range(2))
     women = min(everyone["BF"] // 2, everyone["WF"] // 2, everyone["BM"] // 6, everyone["WM"] // 6)
@@ -68,7 +68,7 @@ def test_three_sets_are_balanced_and_as_large_as_can_be(crowd: FaceRecords) -> N
 
 
 def test_caucasian_pictures_are_drawn_once_and_tested_by_fifths(
-    crowd: FaceRecords, monkeypatch: pytest.MonkeyPatch
+    crowd: ImageRecords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     white = np.flatnonzero(crowd.facts["race"] == "W")
     drawn = []
@@ -85,7 +85,9 @@ def test_caucasian_pictures_are_drawn_once_and_tested_by_fifths(
     assert drawn == [100, len(white)]
 
 
-def test_morph_sub_is_balanced_and_its_training_part_grows(crowd: FaceRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_morph_sub_is_balanced_and_its_training_part_grows(
+    crowd: ImageRecords, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(morph_module, "SUB_SIZES", {"M": 240, "F": 10**6})
     everyone = _cells(crowd, np.arange(len(crowd)))
     women = min(everyone["BF"], everyone["WF"])
@@ -99,7 +101,7 @@ def test_morph_sub_is_balanced_and_its_training_part_grows(crowd: FaceRecords, m
         assert len(test) == round(0.4 * size)
 
 
-def test_folds_of_whole_persons(crowd: FaceRecords) -> None:
+def test_folds_of_whole_persons(crowd: ImageRecords) -> None:
     parts = [_parts(crowd, "subject_exclusive", fold) for fold in (0, 4)]
     assert [_leak(crowd, part) for part in parts] == [0.0] * 2
     assert not set(parts[0][1]) & set(parts[1][1])
@@ -107,7 +109,7 @@ def test_folds_of_whole_persons(crowd: FaceRecords) -> None:
     _check_ages(crowd, [test for _, test in parts], 0.03)
 
 
-def _check_ages(records: FaceRecords, tests: list[np.ndarray], tolerance: float) -> None:
+def _check_ages(records: ImageRecords, tests: list[np.ndarray], tolerance: float) -> None:
     edges = [*range(15, 65, 5), 100]
     whole = np.histogram(records.values, edges)[0] / len(records)
     for rows in tests:
@@ -115,7 +117,7 @@ def _check_ages(records: FaceRecords, tests: list[np.ndarray], tolerance: float)
 
 
 @pytest.mark.parametrize("protocol", sorted(set(MORPH_PROTOCOLS) - {"subject_exclusive"}))
-def test_seeds_change_what_is_drawn_and_nothing_else_does(crowd: FaceRecords, protocol: str) -> None:
+def test_seeds_change_what_is_drawn_and_nothing_else_does(crowd: ImageRecords, protocol: str) -> None:
     if protocol.endswith("_list"):
         with pytest.raises(LDLError, match="split_list"):
             _parts(crowd, protocol)
@@ -213,7 +215,7 @@ def splits(ldl_data: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def named(splits: Path) -> FaceRecords:
+def named(splits: Path) -> ImageRecords:
     """The 55,134 pictures of the release, from a list; the races of all but 121 are those of other lists."""
     release = list_records(splits / "mwr/RS/Setting_3.txt")
     everything = list_records(splits / "mwr/RS/Setting_3.txt", *sorted(splits.glob("morph2_*.csv")))
@@ -223,7 +225,7 @@ def named(splits: Path) -> FaceRecords:
 @pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "place", "sizes", "leaks"), PUBLISHED, ids=lambda value: str(value)[:40])
 def test_published_lists_leak_as_much_as_was_counted(
-    protocol: str, place: str, sizes: list[int], leaks: list[float], splits: Path, named: FaceRecords
+    protocol: str, place: str, sizes: list[int], leaks: list[float], splits: Path, named: ImageRecords
 ) -> None:
     records = list_records(*sorted(splits.glob("morph2_*.csv"))) if protocol == "coral_list" else named
     assert _count(records, protocol, splits / place) == len(sizes)
@@ -250,7 +252,7 @@ def test_published_lists_leak_as_much_as_was_counted(
     ],
 )
 def test_protocols_made_here_on_the_names_of_the_release(
-    protocol: str, train_size: int, test_size: int, low: float, high: float, named: FaceRecords
+    protocol: str, train_size: int, test_size: int, low: float, high: float, named: ImageRecords
 ) -> None:
     train, test = _parts(named, protocol)
     assert (len(train), len(test)) == (train_size, test_size)

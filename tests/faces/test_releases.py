@@ -42,7 +42,7 @@ def test_the_list_says_what_the_release_does(name: str, tmp_path: Path) -> None:
     again = FaceFolder(path=str(tmp_path / "faces.csv")).read()
     assert [Path(file) for file in again.files] == records.paths()
     np.testing.assert_array_equal(again.values, records.values)
-    for column in ("persons", "sigmas", "anchors"):
+    for column in ("groups", "sigmas", "anchors"):
         ours, theirs = getattr(records, column), getattr(again, column)
         assert (ours is None) == (theirs is None), column
         if ours is not None:
@@ -67,9 +67,9 @@ def test_columns_are_those_of_the_tables(tmp_path: Path) -> None:
     }
     assert entries["Validation/image_13.jpg"] == (33, 3.3, "val") and len(entries) == 21
     afad = RELEASES["afad"].read(*listed("afad", tmp_path / "afad"))
-    assert afad.values[afad.files.index("AFAD-Full/17/111/600-2.jpg")] == 17 and len(np.unique(afad.persons)) == 8
+    assert afad.values[afad.files.index("AFAD-Full/17/111/600-2.jpg")] == 17 and len(np.unique(afad.groups)) == 8
     imdb = RELEASES["imdb-clean"].read(*listed("imdb-clean", tmp_path / "imdb"))
-    assert imdb.persons[:4].tolist() == ["nm0000000", "nm0000001", "nm0000002", "nm0000000"]
+    assert imdb.groups[:4].tolist() == ["nm0000000", "nm0000001", "nm0000002", "nm0000000"]
     np.testing.assert_array_equal(imdb.anchors[0], [[5, 6], [35, 6], [35, 40], [5, 40]])
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import random
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -15,7 +18,7 @@ import sklearn
 import torch
 
 from ldl.estimator import LDLRegressor
-from ldl.heads import MaxEnt, Pool, Scaled, Softmax, StructRF, Trained
+from ldl.heads import LDLF, MaxEnt, MeanPredictor, Pool, Scaled, Softmax, StructRF, Trained
 from ldl.inference import Predictor
 
 RNG = np.random.default_rng(0)
@@ -118,3 +121,34 @@ def test_settings_change_nothing_and_stay(
     assert after == before
     for answer, wanted in zip(answers, expected[case], strict=True):
         np.testing.assert_allclose(answer, wanted, rtol=1e-6, atol=1e-6)
+
+
+SMALL = StructRF(trees=3, depth=6)
+
+
+@pytest.mark.parametrize("head", [SMALL, LDLF(trees=2, depth=3, outputs=None, batches=2)])
+def test_a_fit_is_silent_and_leaves_no_trace(
+    head: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PL_GLOBAL_SEED", "5")
+    level = logging.getLogger("pytorch_lightning").level
+    before = np.random.get_state()[1].copy(), torch.get_rng_state(), random.getstate(), dict(os.environ)  # noqa: NPY002
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LDLRegressor(head, epochs=2).fit(X, D).predict(X)
+    assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
+    assert np.array_equal(np.random.get_state()[1], before[0]) and torch.equal(torch.get_rng_state(), before[1])  # noqa: NPY002
+    assert random.getstate() == before[2] and dict(os.environ) == before[3]
+    assert logging.getLogger("pytorch_lightning").level == level
+
+
+def test_ctrl_c_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: Any, **columns: Any) -> None:
+        raise KeyboardInterrupt
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(MeanPredictor, "fit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        LDLRegressor("MeanPredictor").fit(X, D)
+    assert signal.getsignal(signal.SIGINT) is handler

@@ -1,4 +1,4 @@
-"""Bags, pictures, maps and whatever else a model takes."""
+"""Images, faces and maps as users have them."""
 
 from __future__ import annotations
 
@@ -12,86 +12,16 @@ import pytest
 import torch
 from fake_faces import picture, utkface
 from PIL import Image
-from some_bags import LABELS as SIDES
-from some_bags import fitted, some_bags
 
 from ldl.backbones.base import Identity
-from ldl.bags import MILBoost
-from ldl.data import RotatedDigits
 from ldl.data.pictures import read_picture
-from ldl.data.tables.scaling import FeatureScaler
-from ldl.deploy.export import Deployed, export
 from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
 from ldl.faces import UTKFace
 from ldl.heads import Softmax
 from ldl.inference import Predictor
-from ldl.inference.inputs import read_instances
 from ldl.labels import LabelSpace
 from ldl.task import Task
-
-
-@pytest.fixture(scope="module")
-def bags() -> tuple[Predictor, np.ndarray, np.ndarray]:
-    """A predictor of bags, raw bags with NaN for what is missing, and what the bare network gives for them."""
-    padded, target = some_bags(0, bags=12)
-    raw = 3 * padded.double().numpy() + 5
-    scaler = FeatureScaler("standard", None)
-    scaler.fit(raw.reshape(-1, 4)[~np.isnan(raw.reshape(-1, 4)).any(1)])
-    scaled = torch.stack([scaler.apply(bag, "") for bag in raw])
-    head = fitted(MILBoost(rounds=5), scaled, target)
-    task = Task(MILBoost(rounds=5), Identity())
-    task.build(SIDES, (-1, 4))
-    task.head.load_state_dict(head.state_dict())
-    task.preprocessing = {"features": list("wxyz"), "key": None, "scaling": scaler.state_dict()}
-    return Predictor(task, batch_size=5), raw, head(scaled).detach().numpy()
-
-
-def long(raw: np.ndarray) -> pd.DataFrame:
-    """A row an instance, bags in turns."""
-    rows = [[f"bag {bag}", *instance] for instances in raw.transpose(1, 0, 2) for bag, instance in enumerate(instances)]
-    return pd.DataFrame(rows, columns=["bag", *"wxyz"]).dropna()
-
-
-def test_bags(bags: tuple[Predictor, np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    predictor, raw, wanted = bags
-    ragged = [bag[~np.isnan(bag).any(1)] for bag in raw]
-    table = long(raw)
-    names = list(dict.fromkeys(table["bag"]))
-    files = {"headed.csv": table[["z", "bag", "y", "x", "w"]].assign(label=1), "bare.csv": table}
-    for name, frame in files.items():
-        frame.to_csv(tmp_path / name, index=False, header=name == "headed.csv")
-    table.assign(label=0)[["label", "bag", *"wxyz"]].to_csv(tmp_path / "labelled.csv", index=False, header=False)
-    table.to_parquet(tmp_path / "bags.parquet")
-    for given in (raw, torch.from_numpy(raw), ragged, table, *sorted(tmp_path.iterdir())):
-        found = predictor(given)
-        np.testing.assert_allclose(found.distribution, wanted, atol=1e-6)
-        assert found.names == (names if isinstance(given, pd.DataFrame | Path) else None)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ([], "there is no bag to predict"),
-        ([np.ones((2, 3))], "bag 0: 3 features a row, but the model takes 4"),
-        ([np.ones((2, 4)), np.ones(4)], r"bag 1: features have shape \(4,\)"),
-        (pd.DataFrame(np.ones((2, 4)), columns=list("wxyz")), "no column 'bag', the bag of each row"),
-    ],
-)
-def test_other_bags_are_refused(bags: tuple[Predictor, Any, Any], given: Any, words: str) -> None:
-    with pytest.raises(LDLError, match=words):
-        bags[0](given)
-
-
-@pytest.mark.parametrize("nameless", [None, " "], ids=repr)
-def test_rows_of_no_bag_are_refused(nameless: Any, tmp_path: Path) -> None:
-    frame = pd.DataFrame(np.ones((4, 2)), columns=["x", "y"]).assign(bag=["a", "b", nameless, nameless])
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.to_parquet(tmp_path / "t.parquet")
-    for given in (frame, *tmp_path.iterdir()):
-        said = "(the (bag|group, column 'bag',) of row 2 is missing|line 4, column 'bag' is '.*', which is) .*; give"
-        with pytest.raises(LDLError, match=said):
-            read_instances(given, (-1, 2), {"features": ["x", "y"]})
 
 
 @pytest.fixture(scope="module")
@@ -201,57 +131,3 @@ def test_maps(tmp_path: Path) -> None:
     assert predictor(tmp_path / "c.png").distribution.shape == (1, 48, 32, 3)
     with pytest.raises(LDLError, match="32x48 and 48x32, do not fit into one array; predict them one by one"):
         Predictor(task, batch_size=1)(pictures[1:])
-
-
-def test_inputs_of_training() -> None:
-    data = RotatedDigits(turns=1)
-    data.setup()
-    task = Task(Softmax(), Identity(flatten=True))
-    task.build(data.labels, data.input_shape)
-    task.preprocessing = data.preprocessing
-    assert data.preprocessing == {"dtype": "float32"}
-    images = data.images[:9]
-    for given in (images, images.double().numpy()):
-        found = Predictor(task, batch_size=4)(given)
-        np.testing.assert_allclose(found.distribution, task(images).detach(), atol=1e-6)
-    for wrong, words in (
-        ((images * 255).byte(), "inputs are uint8, but the model was trained on float32; scale them as in training"),
-        (images[0], r"inputs have shape \(1, 12, 12\), but the model takes \(N, 1, 12, 12\)"),
-        (images.double() + 1e300, "inputs hold NaN or infinity; every entry must be a finite float32 number"),
-    ):
-        with pytest.raises(LDLError, match=words):
-            Predictor(task)(wrong)
-    with pytest.raises(LDLError, match="not trained on crops of images; leave faces and detector out"):
-        Predictor(task).predict(images, faces=[None] * 9)
-    task.preprocessing = {"dtype": "uint8"}
-    with pytest.raises(LDLError, match=r"inputs: 0\.\d+ in float32, but the model takes whole numbers of 0 to 255"):
-        Predictor(task)(images)
-    bytes_ = (images * 255).byte()
-    np.testing.assert_array_equal(Predictor(task)(bytes_.long()).distribution, task(bytes_).detach())
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64], ids=str)
-def test_rows_of_whole_numbers(dtype: torch.dtype, tmp_path: Path) -> None:
-    """Backbones may take 200 for something else than 200.0."""
-    torch.manual_seed(0)
-    task = Task(Softmax(), Typed())
-    task.eval().build(LabelSpace.nominal("abc"), (4,))
-    task.preprocessing = {"dtype": str(dtype).removeprefix("torch.")}
-    given = torch.randint(0, 120, (9, 4))
-    wanted = task(given.to(dtype)).detach()
-    for rows in (given, given.to(dtype), given.double().numpy()):
-        np.testing.assert_allclose(Predictor(task)(rows).distribution, wanted, atol=1e-6)
-    with pytest.raises(LDLError, match=r"inputs: .*\.5 in float64, but the model takes whole numbers of .* in u?int"):
-        Predictor(task)(given + 0.5)
-    model = Deployed(task)
-    np.testing.assert_allclose(model(given.double())[0].detach(), wanted, atol=1e-6)
-    assert model(given + 0.5)[0].isnan().all()
-    done = export(task, tmp_path / "model.onnx").parity
-    assert done is not None and done.apart == 0
-
-
-class Typed(Identity):
-    """Tells bytes from other whole numbers, and these from floats."""
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        return inputs.float() / {torch.uint8: 255, torch.int64: 100}[inputs.dtype]

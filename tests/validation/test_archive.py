@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
 import struct
 import zipfile
 from pathlib import Path
@@ -18,19 +17,14 @@ import scipy.sparse
 import timm
 import torch
 from checkpoints.make import FOLDER
-from places import ROOT
 
 from ldl.backbones.timm import Timm
-from ldl.data.images.transforms import Pipeline, default_train_transforms
-from ldl.data.picture_folder import PictureFolder
 from ldl.data.storage import Storage
 from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table
-from ldl.data.tables.tabular import TabularLDL
 from ldl.edges.benchmark.ground_truth import read_ground_truth
 from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
 from ldl.validation import archive
 from ldl.validation.archive import check_mat
 
@@ -54,7 +48,7 @@ def nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may unpack to a GB in any case would make slow tests."""
-    monkeypatch.setattr(archive, "ALWAYS", 2**16)
+    monkeypatch.setattr(archive, "ALWAYS_ACCEPTED_BYTES", 2**16)
 
 
 def test_tables_are_not_unpickled(tmp_path: Path) -> None:
@@ -221,17 +215,6 @@ def test_text_is_bounded_below_other_files(tmp_path: Path) -> None:
         read_table(tmp_path / "a.csv.gz")
 
 
-@pytest.mark.parametrize("path", ["../SJAFFE.mat", "a/../../SJAFFE.mat", "{outside}/SJAFFE.mat", "link/SJAFFE.mat"])
-def test_downloads_stay_in_the_data_folder(path: str, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "data/link").symlink_to(tmp_path / "outside")
-    given = path.format(outside=tmp_path / "outside")
-    with pytest.raises(LDLError, match="leads out of the data folder"):
-        TabularLDL(given, root=str(tmp_path / "data"), download=True).setup()
-    assert not list((tmp_path / "outside").iterdir())
-
-
 def weights(kind: str, path: Path) -> None:
     state = {name: value.numpy() for name, value in timm.create_model(SMALL).state_dict().items()}
     whole = safetensors.numpy.save(state)
@@ -293,45 +276,3 @@ def test_a_checkpoint_with_other_weights_is_refused(tmp_path: Path) -> None:
 
 
 NAME = "backbone.network.conv1.0.weight"
-
-
-CROPS = {"crop_size": 32, "margin": None, "transforms": Pipeline(default_train_transforms()).to_dict()}
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"crop_size": 10**6}, "crops of 1000000 pixels"),
-        ({"crop_size": "32"}, "crops of '32' pixels"),
-        ({"margin": -1}, "a margin of -1"),
-        ({"alignment": ["eyes"]}, r"placed by \['eyes'\]; landmarks, box and none are known"),
-        ({"transforms": {}}, "cannot be rebuilt"),
-        ({"transforms": {"transform": {"__class_fullname__": "os.system", "p": 1}}}, "cannot be rebuilt.*system"),
-        ({"transforms": {"transform": {"__class_fullname__": "Resize", "height": 10**9, "width": 1}}}, "16384 pixels"),
-        ({}, "holds no images"),
-    ],
-)
-def test_preprocessing_is_held_against_its_form(change: dict[str, Any], words: str, tmp_path: Path) -> None:
-    data = PictureFolder(str(tmp_path))
-    with pytest.raises(LDLError, match=words):
-        data.follow(LabelSpace.ordinal([1, 2]), (3, 32, 32), CROPS | change)
-        data.load()
-
-
-def test_nothing_is_unpickled_anywhere() -> None:
-    """Except what a run hands to its own loader processes."""
-    found = []
-    for file in sorted((ROOT / "ldl").rglob("*.py")):
-        text = file.read_text()
-        loads = re.findall(r"np\.load\(.*\)|torch\.load\(.*\)|pickle\.loads?\(.*\)", text)
-        found += [
-            f"{file.name}: {call}" for call in loads if not re.search("allow_pickle=False|weights_only=True", call)
-        ]
-    assert found == ["loader.py: pickle.loads(instances))"]
-
-
-def test_the_security_page_names_tests_that_exist() -> None:
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "security.md").read_text()))
-    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
-    assert len(named) > 20
-    assert {name for name in named if f"def {name}(" not in tests} == set()

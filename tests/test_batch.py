@@ -8,8 +8,9 @@ import pytest
 import torch
 from pytorch_lightning.plugins.precision import HalfPrecision
 
-from ldl.batch import mixup
+from ldl.batch import learned_rows, loss_scale, mixup
 from ldl.labels import LabelSpace
+from ldl.metrics.functional import mean_of
 
 
 def test_mixes_pairs_by_one_share() -> None:
@@ -74,3 +75,15 @@ def test_rows_with_weights_are_mixed_like_copies() -> None:
     found = moments(weighted)
     torch.testing.assert_close(found, moments(repeated), atol=0.02, rtol=0)
     torch.testing.assert_close(found[0], weighted["weight"] / 10, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3, 5])
+def test_processes_of_unequal_weight_average_to_the_loss_of_the_batch(cut: int) -> None:
+    losses, weight = torch.rand(6), torch.tensor([0.2, 3.0, 1.0, 0.5, 0.0, 7.0])
+    scaled = 0.0
+    for part in (slice(cut), slice(cut, None)):
+        rows = learned_rows({"weight": weight[part]})
+        # A process without rows has the loss of its padding.
+        own = mean_of(losses[part], weight[part]) if rows else torch.tensor(9.0)
+        scaled += float(loss_scale(rows, learned_rows({"weight": weight}), 2) * own) / 2  # as DDP averages
+    assert scaled == pytest.approx(float(mean_of(losses, weight)), rel=1e-5)

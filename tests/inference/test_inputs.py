@@ -12,15 +12,20 @@ import scipy.io
 import torch
 from small_tasks import rows as skewed
 from small_tasks import small_task
+from some_bags import LABELS as SIDES
+from some_bags import fitted, some_bags
 
 from ldl.backbones.base import Identity
+from ldl.bags import MILBoost
 from ldl.collective import Collective
 from ldl.data import TabularLDL
+from ldl.data.tables.scaling import FeatureScaler
 from ldl.deploy.export import Deployed
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import BoostedTrees, MaxEnt, Softmax
 from ldl.inference import Predictor
+from ldl.inference.inputs import read_instances
 from ldl.labels import LabelSpace
 from ldl.methods.rows import Rows
 from ldl.task import Task
@@ -207,3 +212,66 @@ def test_it_computes_in_float32_after_any_precision(dtype: torch.dtype) -> None:
     fitted = small_task(MaxEnt()).to(dtype)
     Predictor(fitted)(skewed(5))
     assert {part.dtype for part in fitted.head.state_dict().values()} == {torch.promote_types(dtype, torch.float32)}
+
+
+@pytest.fixture(scope="module")
+def bags() -> tuple[Predictor, np.ndarray, np.ndarray]:
+    """A predictor of bags, raw bags with NaN for what is missing, and what the bare network gives for them."""
+    padded, target = some_bags(0, bags=12)
+    raw = 3 * padded.double().numpy() + 5
+    scaler = FeatureScaler("standard", None)
+    scaler.fit(raw.reshape(-1, 4)[~np.isnan(raw.reshape(-1, 4)).any(1)])
+    scaled = torch.stack([scaler.apply(bag, "") for bag in raw])
+    head = fitted(MILBoost(rounds=5), scaled, target)
+    task = Task(MILBoost(rounds=5), Identity())
+    task.build(SIDES, (-1, 4))
+    task.head.load_state_dict(head.state_dict())
+    task.preprocessing = {"features": list("wxyz"), "key": None, "scaling": scaler.state_dict()}
+    return Predictor(task, batch_size=5), raw, head(scaled).detach().numpy()
+
+
+def long(raw: np.ndarray) -> pd.DataFrame:
+    """A row an instance, bags in turns."""
+    rows = [[f"bag {bag}", *instance] for instances in raw.transpose(1, 0, 2) for bag, instance in enumerate(instances)]
+    return pd.DataFrame(rows, columns=["bag", *"wxyz"]).dropna()
+
+
+def test_bags(bags: tuple[Predictor, np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    predictor, raw, wanted = bags
+    ragged = [bag[~np.isnan(bag).any(1)] for bag in raw]
+    table = long(raw)
+    names = list(dict.fromkeys(table["bag"]))
+    files = {"headed.csv": table[["z", "bag", "y", "x", "w"]].assign(label=1), "bare.csv": table}
+    for name, frame in files.items():
+        frame.to_csv(tmp_path / name, index=False, header=name == "headed.csv")
+    table.assign(label=0)[["label", "bag", *"wxyz"]].to_csv(tmp_path / "labelled.csv", index=False, header=False)
+    table.to_parquet(tmp_path / "bags.parquet")
+    for given in (raw, torch.from_numpy(raw), ragged, table, *sorted(tmp_path.iterdir())):
+        found = predictor(given)
+        np.testing.assert_allclose(found.distribution, wanted, atol=1e-6)
+        assert found.names == (names if isinstance(given, pd.DataFrame | Path) else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "there is no bag to predict"),
+        ([np.ones((2, 3))], "bag 0: 3 features a row, but the model takes 4"),
+        ([np.ones((2, 4)), np.ones(4)], r"bag 1: features have shape \(4,\)"),
+        (pd.DataFrame(np.ones((2, 4)), columns=list("wxyz")), "no column 'bag', the bag of each row"),
+    ],
+)
+def test_other_bags_are_refused(bags: tuple[Predictor, Any, Any], given: Any, words: str) -> None:
+    with pytest.raises(LDLError, match=words):
+        bags[0](given)
+
+
+@pytest.mark.parametrize("nameless", [None, " "], ids=repr)
+def test_rows_of_no_bag_are_refused(nameless: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.ones((4, 2)), columns=["x", "y"]).assign(bag=["a", "b", nameless, nameless])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for given in (frame, *tmp_path.iterdir()):
+        said = "(the (bag|group, column 'bag',) of row 2 is missing|line 4, column 'bag' is '.*', which is) .*; give"
+        with pytest.raises(LDLError, match=said):
+            read_instances(given, (-1, 2), {"features": ["x", "y"]})

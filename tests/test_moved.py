@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-from ldl.moved import MODULES, NAMES, current_path
+from ldl.moved import MODULES, NAMES, current_option, current_path, old_names
 
 PUBLIC = Path(__file__).with_name("public_names_of_0_2_0.txt").read_text().split()
 """Classes, functions and types in the API pages of version 0.2.0, and all names that its packages exported."""
@@ -77,3 +77,37 @@ def test_packages_import_nothing_from_an_old_path() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
                 assert not {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & old, path
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ldl.cli.command.main", "ldl.command.console.main"),
+        ("ldl.heads.MILBoost", "ldl.bags.milboost.MILBoost"),
+        ("torch.optim.AdamW", "torch.optim.AdamW"),
+        ("Softmax", "Softmax"),
+    ],
+)
+def test_a_path_is_replaced_by_its_name_or_its_module(old: str, new: str) -> None:
+    assert current_path(old) == new
+
+
+@pytest.mark.parametrize(
+    ("word", "current"),
+    [
+        ("--model.crisp=2", "--data.crisp=2"),
+        ("--model.crisp", "--data.crisp"),
+        ("model.crisp", "model.crisp"),
+        ("--model.head=LDLF", "--model.head=LDLF"),
+    ],
+)
+def test_an_old_option_of_a_command_line_is_replaced(word: str, current: str) -> None:
+    assert current_option(word) == current
+
+
+def test_an_old_name_warns_and_another_is_none() -> None:
+    get = old_names("ldl.heads")
+    with pytest.warns(DeprecationWarning, match="ldl.heads.MILBoost moved to ldl.bags.milboost.MILBoost"):
+        assert get("MILBoost").__module__ == "ldl.bags.milboost"
+    with pytest.raises(AttributeError, match="module 'ldl.heads' has no attribute 'Nothing'"):
+        get("Nothing")

@@ -62,7 +62,7 @@ def save_parquet(folder: Path, **arrays: Any) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(storage, "BLOCK", 40 * 64)
+    monkeypatch.setattr(storage, "BLOCK_BYTES", 40 * 64)
     monkeypatch.setattr(parquet_tables, "BLOCK_ROWS", 77)
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
 
@@ -251,7 +251,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_batches_are_those_from_memory_and_read_ahead(
     tmp_path: Path, reads: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "AHEAD", 5 * 32 * 5 * 4)
+    monkeypatch.setattr(storage, "READ_AHEAD_BYTES", 5 * 32 * 5 * 4)
     save_folder(tmp_path, features=X, labels=D)
     whole, disk = (opened(tmp_path, batch_size=32, in_memory=in_memory) for in_memory in (256, 0))
     reads.clear()
@@ -269,7 +269,7 @@ def test_batches_are_those_from_memory_and_read_ahead(
 
 @pytest.mark.parametrize("mapped", [2**26, 24 * 50, 1])
 def test_rows_are_mapped_part_by_part(mapped: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "MAPPED", mapped)
+    monkeypatch.setattr(storage, "MAPPED_BYTES", mapped)
     np.save(tmp_path / "rows.npy", X)
     file = RowFile.open(tmp_path / "rows.npy")
     for rows in (RNG.integers(0, SIZE, 900), RNG.permutation(SIZE)[:7], np.array([SIZE - 1]), np.empty(0, np.int64)):

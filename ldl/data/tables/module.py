@@ -15,7 +15,7 @@ from torch import Tensor
 from ldl.data.base import LDLDataModule
 from ldl.data.row_order import OrderAudit, audit_order
 from ldl.data.sources import SOURCES, absent, download_set
-from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
+from ldl.data.storage import BatchColumn, LazyColumn, RowFile, Storage, blocks_of
 from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.columns import Encoding, describe
 from ldl.data.tables.feature_columns import FeatureColumns
@@ -70,7 +70,7 @@ class ScaledRows(LDLDataModule):
     feature_key = None  # type: str | None
     mixed = None  # type: Any
     encoding = None  # type: Encoding | None
-    scaled: Column = buffer()
+    scaled: BatchColumn = buffer()
     unserved = (*LDLDataModule.unserved, "features", "mixed")
     _scaled_like_a_task = False
 

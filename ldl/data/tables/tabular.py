@@ -16,7 +16,7 @@ from ldl.annotations.votes import spellings
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.data.names import label_places, matching
-from ldl.data.storage import Column, LazyColumn, RowFile
+from ldl.data.storage import BatchColumn, LazyColumn, RowFile
 from ldl.data.tables.checks import divided
 from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.label_copies import label_copies
@@ -77,7 +77,7 @@ class TabularLDL(Annotated, GroupedRows):
         groups = self._choose_groups(table, table.groups if subjects is None else subjects, subjects is not None)
         rows = table.target
         large = isinstance(rows, RowFile)
-        target: Column = LazyColumn(rows, _target) if large else torch.tensor(rows, dtype=torch.float32)
+        target: BatchColumn = LazyColumn(rows, _target) if large else torch.tensor(rows, dtype=torch.float32)
         loaded = Loaded(labels, {"target": target}, groups=groups, names=table.row_names)
         return loaded.arranged(labels, positions)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule, Loaded
-from ldl.data.storage import Column, LazyColumn, RowFile
+from ldl.data.storage import BatchColumn, LazyColumn, RowFile
 from ldl.data.tables.module import GroupedRows, GroupProtocol
 from ldl.data.tables.reading import LabelledTable
 from ldl.errors import LDLError
@@ -235,7 +235,7 @@ class TabularValues(Valued, GroupedRows):
         groups = self.choose_protocol(table, table.groups, "group_exclusive", needed)
         encode = self.encode_as(labels)
         large = isinstance(table.features, RowFile)
-        target: Column = LazyColumn(table.target, encode) if large else encode(table.target)
+        target: BatchColumn = LazyColumn(table.target, encode) if large else encode(table.target)
         return Loaded(labels, {"target": target}, table.target, groups, table.row_names)
 
     def cut_kfold(self) -> Fold:

@@ -17,6 +17,7 @@ from ldl.annotations.checks import as_predictions, as_votes
 from ldl.annotations.mixture import units_of
 from ldl.annotations.power import Combiner, PowerCurves, measure_power, whole_votes
 from ldl.errors import LDLError
+from ldl.moved import old_names
 
 BOOTSTRAP_SAMPLES = 1000
 """Bootstrap samples of an interval."""
@@ -194,3 +195,6 @@ def _bootstrap(results: np.ndarray, unit: np.ndarray, rng: np.random.Generator) 
         means = drawn @ sums / (drawn @ sizes)[:, None]
         found.append(_worths(means[:, :-1], means[:, -1]))
     return np.concatenate(found)
+
+
+__getattr__ = old_names(__name__)

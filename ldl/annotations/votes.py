@@ -13,6 +13,7 @@ import pandas as pd  # not imported late: scikit-learn imports pandas anyway
 from ldl.annotations.columns import Layout, matching_columns
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.moved import old_names
 from ldl.tables.entries import spelling
 
 __all__ = ["Annotations", "Layout", "matching_columns", "vote_counts"]
@@ -162,3 +163,6 @@ def vote_counts(shares: np.ndarray, votes: np.ndarray) -> np.ndarray:
     counts = np.asarray(shares, np.float64) * votes
     near = np.round(counts)
     return near if (np.abs(counts - near) < 1e-3 + 1e-6 * votes).all() else counts
+
+
+__getattr__ = old_names(__name__)

@@ -82,7 +82,7 @@ def check_names(content: dict[str, Any], arguments: Sequence[Argument]) -> None:
 def _names_of(content: dict[str, Any]) -> Iterator[str]:
     """Yield the dotted names of the options in a configuration."""
     for name, value in content.items():
-        if name in GROUPS and isinstance(value, dict) and not CLASS_KEYS & value.keys():
+        if isinstance(value, dict) and value and not CLASS_KEYS & value.keys():
             yield from (f"{name}.{option}" for option in value)
         else:
             yield str(name)

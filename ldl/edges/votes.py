@@ -15,7 +15,7 @@ import numpy as np
 
 from ldl.checkpoint import OUTPUT_ADVICE
 from ldl.edges.benchmark.ground_truth import check_edge_map, paired, read_ground_truth, read_probability, truth_file
-from ldl.edges.benchmark.votes import BINS, VoteCounts, count_votes, to_dict
+from ldl.edges.benchmark.votes import CALIBRATION_BINS, VoteCounts, count_votes, to_dict
 from ldl.edges.charts import reliability_diagram
 from ldl.edges.evaluation import check_out, drawing, run
 from ldl.errors import LDLError
@@ -30,7 +30,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write.")
     parser.add_argument("--fit_pred", type=Path, default=None, help="Maps of other images, to calibrate on.")
     parser.add_argument("--fit_gt", type=Path, default=None, help="Ground truth of those.")
-    parser.add_argument("--bins", type=int, default=BINS, help="Bins of the calibration error.")
+    parser.add_argument("--bins", type=int, default=CALIBRATION_BINS, help="Bins of the calibration error.")
     parser.add_argument("--chart", type=Path, default=None, help="PNG of the reliability diagrams to draw.")
     run(parser, evaluate, args)
 

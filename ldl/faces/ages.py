@@ -64,10 +64,10 @@ class FaceAges(Faces):
         records = self.read()
         if self.extra is None:
             return records
-        place = self.find(self.extra)
-        if not place.exists():
-            raise LDLError(f"data.extra: nothing at {place}; give a folder of images named as UTKFace's, or a CSV list")
-        other = read_named_faces(place) if place.is_dir() else read_face_list(place, alone=True)
+        extra = self.find(self.extra)
+        if not extra.exists():
+            raise LDLError(f"data.extra: nothing at {extra}; give a folder of images named as UTKFace's, or a CSV list")
+        other = read_named_faces(extra) if extra.is_dir() else read_face_list(extra, alone=True)
         if both := {path.resolve() for path in records.paths()} & {path.resolve() for path in other.paths()}:
             raise LDLError(
                 f"data.extra {self.extra} has {len(both)} images of {type(self).__name__}, such as {min(both)}, "
@@ -223,7 +223,7 @@ class FaceFolder(FaceAges):
         file = self.locate("")
         splits = self.protocol in (None, "parts")
         records = read_face_list(file, self.alignment == "none", self.group_key, self.split_column, splits)
-        self._settle(records)
+        self._choose_protocol(records)
         if self.detector is not None:
             if records.anchors is not None or self.alignment == "none":
                 raise LDLError(f"{file} or data.alignment none already places the faces; leave data.detector out")
@@ -236,14 +236,14 @@ class FaceFolder(FaceAges):
             )
         return records
 
-    def _settle(self, records: ImageRecords) -> None:
+    def _choose_protocol(self, records: ImageRecords) -> None:
         """Choose the protocol, and print the columns that are used and those that are not."""
         if self.protocol is None:
             self.protocol = "parts" if "part" in records.facts else None
             super().__post_init__()
         columns = dict(records.columns)
-        idle = [columns.pop(part) for part in ("part", "folder") if part in columns and self.protocol != f"{part}s"]
-        used = [repr(column) if part == column else f"{part} {column!r}" for part, column in columns.items()]
+        idle = [columns.pop(fact) for fact in ("part", "folder") if fact in columns and self.protocol != f"{fact}s"]
+        used = [repr(column) if fact == column else f"{fact} {column!r}" for fact, column in columns.items()]
         left = f"; left out {some(records.left_out)}" if records.left_out else ""
         unused = f"; protocol {self.protocol} does not use {some(idle)}" if idle else ""
         self.report_columns(f"columns {', '.join(used)}{left}{unused}")

@@ -88,10 +88,10 @@ class Faces(Images):
         records = self.gather()
         labels = self.label_space(records)
         copies = self.cut_out(records, self.crop_size, self.margin)
-        known = self.records
-        sigma = self.sigma if known.sigmas is None else torch.tensor(known.sigmas, dtype=torch.float32)
-        target = labels.encode(torch.tensor(known.values, dtype=torch.float32), sigma, self.encoder)
-        return Loaded(labels, {"target": target}, known.values, known.groups, known.files, copies=copies)
+        cropped = self.records
+        sigma = self.sigma if cropped.sigmas is None else torch.tensor(cropped.sigmas, dtype=torch.float32)
+        target = labels.encode(torch.tensor(cropped.values, dtype=torch.float32), sigma, self.encoder)
+        return Loaded(labels, {"target": target}, cropped.values, cropped.groups, cropped.files, copies=copies)
 
     def cut(self) -> Fold:
         """Return the rows of one fold. Raises LDLError, also for a list that the protocol does not follow."""

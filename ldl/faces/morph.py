@@ -74,11 +74,13 @@ class Morph(FaceAges):
         source = self.find(self.boxes)
         boxes = read_boxes(source)
         if missing := [file for name, file in files.items() if name not in boxes]:
-            what = f"{source} has no box of {len(missing)} of {len(files)} images, the first: {missing[0]}"
+            message = f"{source} has no box of {len(missing)} of {len(files)} images, the first: {missing[0]}"
             if not self.skip_unreadable:
-                raise LDLError(f"{what}; leave them out with --data.skip_unreadable true, or set data.alignment: none")
+                raise LDLError(
+                    f"{message}; leave them out with --data.skip_unreadable true, or set data.alignment: none"
+                )
             if process_rank() == 0:
-                print(f"left out: {what}", flush=True)
+                print(f"left out: {message}", flush=True)
             files = {name: file for name, file in files.items() if name in boxes}
         records = named_records(folder, files, races)
         records.anchors = [boxes[stem(file)] for file in records.files]

@@ -87,7 +87,7 @@ class Pointing04(Faces):
     def read(self) -> ImageRecords:
         """List the folders ``Person*``. Raises LDLError for a wrong name or pose, or an unreadable box."""
         folder = self.locate("Pointing04")
-        persons = sorted(place for place in folder.glob("Person*") if place.is_dir())
+        persons = sorted(filter(Path.is_dir, folder.glob("Person*")))
         if not persons:
             raise self.absent("Pointing04")
         paths = [path for person in persons for path in list_pictures(person, beside=(".txt",))]

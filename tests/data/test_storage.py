@@ -63,7 +63,7 @@ def save_parquet(folder: Path, **arrays: Any) -> Path:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(storage, "BLOCK_BYTES", 40 * 64)
-    monkeypatch.setattr(parquet_tables, "ROWS", 77)
+    monkeypatch.setattr(parquet_tables, "BLOCK_ROWS", 77)
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
 
 

@@ -95,7 +95,7 @@ NAMES = {
     "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
     "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
     "ldl.cli.main": "ldl.command.console.main",
-    "ldl.command.parser.LDLCLI": "ldl.command.config.Config",
+    "ldl.command.parser.LDLCLI": "ldl.command.command_line.parse_anew",
     "ldl.data.BSDS500": "ldl.edges.bsds500.BSDS500",
     "ldl.data.Bags": "ldl.bags.bags.Bags",
     "ldl.data.FGNET": "ldl.faces.ages.FGNET",

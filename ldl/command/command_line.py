@@ -9,9 +9,8 @@ from typing import Any
 
 from ldl.command.arguments import Argument, last_value, tokenize, words_of
 from ldl.command.classes import class_paths
-from ldl.command.compose import merge_configs
 from ldl.command.config import Config, parse
-from ldl.command.configs import has_key, read_config
+from ldl.command.configs import has_key, merge_configs, read_config
 from ldl.command.stages import StageEntry, find_stage, stages
 from ldl.errors import LDLError
 from ldl.plugins import discover

@@ -22,7 +22,7 @@ from ldl.charts.drawing import new_figure, save
 from ldl.command import main
 from ldl.labels import LabelSpace
 from ldl.reports.files import as_text, below, write_csv
-from ldl.run.output import stays_open
+from ldl.run.output import ignore_broken_pipes
 
 NAMES = ["a$b$c_1", "x_{^$\\frac$", "[bold]rot[/] :x:", '=1+1, "two" %s {0}', "gr\u00fcn \u0416", "<b>|x|</b>\n# h"]
 RNG = np.random.default_rng(0)
@@ -179,7 +179,7 @@ def test_a_chart_that_fails_costs_a_line(
 def test_a_full_disk_below_standard_output_ends_nothing(full: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(full, "w", encoding="ascii") as stream, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", stream)
-        with stays_open():
+        with ignore_broken_pipes():
             print("gr\u00fcn", flush=True)
             print("more", flush=True)
 
@@ -188,7 +188,7 @@ def test_output_that_nobody_reads_is_no_failure(monkeypatch: pytest.MonkeyPatch)
     reader, writer = os.pipe()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(os.fdopen(writer, "wb"), line_buffering=True))
     os.close(reader)
-    with stays_open():
+    with ignore_broken_pipes():
         print("epoch 1")
         print("epoch 2")
     sys.stdout.close()

@@ -11,7 +11,6 @@ from places import ROOT
 from ldl.bags.bagged import Bagged
 from ldl.bags.each_instance import EachInstance
 from ldl.command import main
-from ldl.command.arguments import below, tokenize
 from ldl.edges.pixel_features import PixelFeatures
 from ldl.heads import MaxEnt, Pool, Scaled, Softmax, StructRF
 from ldl.spec import differences, to_spec, with_changes
@@ -52,14 +51,6 @@ def test_options_that_may_change_are_those_that_were_given(tmp_path: Path, capsy
             main([*test, option, "--run_dir", str(tmp_path / "other")])
         said = capsys.readouterr().err
         assert said == f"error: the checkpoint's {says}: --stage test and predict take it as it was trained\n"
-
-
-def test_names_below_a_part() -> None:
-    given = tokenize(
-        ["-c", "a.yaml", "--model.head=Pool", "--model.head.members=[]", "--model.headless=1", "--model", "x"]
-    )
-    assert below(given, "model.head") == ["", "members"]
-    assert below(tokenize(["--model.head.init_args.head.init_args.trees", "3"]), "model.head") == ["head.trees"]
 
 
 def test_changes_go_into_the_parts_and_into_no_other_class() -> None:

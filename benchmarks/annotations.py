@@ -32,7 +32,7 @@ from ldl.annotations import (
     vote_nll,
     worth,
 )
-from ldl.annotations.equivalence import MOST, compare
+from ldl.annotations.equivalence import MOST_RATERS, compare
 from ldl.backbones import Timm
 from ldl.collective import Collective
 from ldl.data import CIFAR10H, LIDC, FERPlus
@@ -389,7 +389,7 @@ def worth_of_nll(name: str, nll: float) -> list[str]:
 def stored_curves(name: str) -> tuple[np.ndarray, np.ndarray]:
     votes = votes_of(name)
     rows = np.concatenate([fold.test for fold in votes.folds])
-    most = min(int(votes.counts[rows].sum(1).min()) - 1, MOST)
+    most = min(int(votes.counts[rows].sum(1).min()) - 1, MOST_RATERS)
     found = curves(votes, most)
     print(f"{name}: {len(rows):,} test items, K = {most}, {in_words(found['mixture'][1])}")
     return found["mixture"][0].mean(), found["one"][0].mean()

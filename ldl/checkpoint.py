@@ -32,10 +32,12 @@ CHECKPOINT_KEY = "ldl"
 LAST = "last"
 """The ``--ckpt_path`` that stands for ``checkpoints/last.ckpt`` of ``--run_dir``, if that exists."""
 
-MENDED = "files written before are complete; free disk space, and resume with --ckpt_path RUN/checkpoints/last.ckpt"
+RESUME_ADVICE = (
+    "files written before are complete; free disk space, and resume with --ckpt_path RUN/checkpoints/last.ckpt"
+)
 """Advice if a file of a run cannot be written."""
 
-MENDED_OUT = "free disk space, or give another --out"
+OUTPUT_ADVICE = "free disk space, or give another --out"
 """Advice if the output file of a command cannot be written."""
 
 
@@ -158,9 +160,9 @@ def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.M
             f"this is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved"
         )
     for part, component in (("head", head), ("backbone", backbone)):
-        if found := differences(checkpoint[CHECKPOINT_KEY][part], component):
+        if changes := differences(checkpoint[CHECKPOINT_KEY][part], component):
             raise LDLError(
-                f"the checkpoint's {part} has {', '.join(found)}; resume with the configuration it was saved with"
+                f"the checkpoint's {part} has {', '.join(changes)}; resume with the configuration it was saved with"
             )
 
 
@@ -196,12 +198,12 @@ def in_words(labels: LabelSpace, others: LabelSpace) -> str:
 
 
 @contextmanager
-def replacing(path: Path, mend: str = MENDED) -> Iterator[IO[bytes]]:
+def replacing(path: Path, advice: str = RESUME_ADVICE) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces ``path`` once it is on the disk, and is removed after an error.
 
     Args:
         path: The file to write; its folder is made.
-        mend: Advice for the message of an error.
+        advice: Advice for the message of an error.
 
     Raises:
         LDLError: The file cannot be written, as on a full disk; the old file is unchanged.
@@ -220,7 +222,7 @@ def replacing(path: Path, mend: str = MENDED) -> Iterator[IO[bytes]]:
         # torch hides the cause behind an error of its own.
         cause = error if isinstance(error, OSError) else error.__context__
         if isinstance(cause, OSError) and isinstance(error, OSError | RuntimeError):
-            raise LDLError(f"{path} cannot be written: {cause.strerror}; {mend}") from error
+            raise LDLError(f"{path} cannot be written: {cause.strerror}; {advice}") from error
         raise
 
 
@@ -238,7 +240,7 @@ def write_checkpoint(task: Any, path: str | Path) -> None:
     }
     if task.calibration is not None:
         checkpoint[CALIBRATION_KEY] = task.calibration.to_state()
-    with replacing(Path(path), MENDED_OUT) as file:
+    with replacing(Path(path), OUTPUT_ADVICE) as file:
         torch.save(checkpoint, file)
 
 

@@ -65,7 +65,7 @@ class TorchCollective(Collective):
         padded[: tensor.shape[0]] = tensor
         parts = [torch.empty_like(padded) for _ in range(self.world_size)]
         dist.all_gather(parts, padded)
-        return [part[: int(count)] for part, count in zip(parts, counts)]
+        return [tensor[: int(count)] for tensor, count in zip(parts, counts)]
 
     def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
         copy = tensor.contiguous().clone()
@@ -86,7 +86,7 @@ def current_collective() -> Collective:
 
 def interleave(parts: list[Tensor]) -> Tensor:
     """Merge the rows of all ranks, of which rank r has ``rows[r::world_size]``, into their original order."""
-    rows = torch.cat([torch.arange(len(part), device=part.device) for part in parts])
+    rows = torch.cat([torch.arange(len(tensor), device=tensor.device) for tensor in parts])
     return torch.cat(parts)[rows.argsort(stable=True)]
 
 

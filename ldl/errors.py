@@ -17,9 +17,9 @@ class SharedError(LDLError):
     """An :class:`LDLError` that all processes raise at the same point."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the closest of ``known``, or an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the closest of ``names``, or an empty string."""
+    close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -290,11 +290,11 @@ def check_memory(head: Head, in_features: int, labels: LabelSpace) -> None:
             trial.build(in_features, labels)
     except Exception:
         return  # ``build`` raises its own error
-    size, there = sum(tensor.nbytes for tensor in [*trial.parameters(), *trial.buffers()]), machine_memory()
-    if size > there:
+    size, available = sum(tensor.nbytes for tensor in [*trial.parameters(), *trial.buffers()]), machine_memory()
+    if size > available:
         raise LDLError(
             f"{type(head).__name__} with these options has {size / 1e9:,.0f} GB of weights, and the machine has "
-            f"{there / 1e9:,.0f} GB of memory; use fewer or smaller trees and layers"
+            f"{available / 1e9:,.0f} GB of memory; use fewer or smaller trees and layers"
         )
 
 

@@ -15,7 +15,7 @@ from ldl.errors import LDLError
 
 Decoder = Literal["expectation", "argmax", "median"]
 Encoder = Literal["gaussian", "triangle"]
-Kind = Literal["nominal", "ordinal", "grid"]
+LabelKind = Literal["nominal", "ordinal", "grid"]
 LABEL_PREFIX = "label:"
 """Prefix of the names of columns that hold labels."""
 KL_FLOOR = 1e-12
@@ -29,7 +29,7 @@ MOST_LABELS = 100_000
 NARROWINGS = 64
 """Largest number of halvings of the reach of a distribution next to points that are no labels."""
 
-LARGEST = 1e15
+LARGEST_VALUE = 1e15
 """Largest value: float32 ends at 3e38, and values are squared and summed."""
 
 
@@ -49,7 +49,7 @@ class LabelSpace:
         cells: Points of the grid that are labels, as rising numbers in row by row order; None for all.
     """
 
-    kind: Kind
+    kind: LabelKind
     names: tuple[str, ...]
     axes: tuple[tuple[float, ...], ...] = ()
     unit: str = ""
@@ -165,9 +165,9 @@ class LabelSpace:
         self._check_range(coordinates)
         rows = torch.cat([coordinates, sigma.expand(coordinates.shape[:-1]).unsqueeze(-1)], -1)
         # Many rows share few values, such as whole years.
-        known, places = rows.reshape(-1, self.ndim + 1).unique(dim=0, return_inverse=True)
-        found = self._spread(known[:, :-1], known[:, -1], encoder)
-        return found[places].reshape(*coordinates.shape[:-1], len(self))
+        distinct, places = rows.reshape(-1, self.ndim + 1).unique(dim=0, return_inverse=True)
+        encoded = self._spread(distinct[:, :-1], distinct[:, -1], encoder)
+        return encoded[places].reshape(*coordinates.shape[:-1], len(self))
 
     def _spread(self, value: Tensor, sigma: Tensor, encoder: Encoder) -> Tensor:
         """Distributions (N, C) of values (N, ndim) with widths (N,)."""
@@ -348,8 +348,8 @@ def _around(axis: Tensor, label: Tensor, sigma: Tensor, reach: Tensor, encoder: 
     sides = sides * (moments.amin(0) / moments.clamp_min(torch.finfo(axis.dtype).tiny))
     masses = sides.sum(-1, keepdim=True)
     # With uneven labels one side may have more mass at the same moment; the label's own mass keeps the median.
-    own = ((masses[0] - masses[1]).abs() + 0.5).clamp_min(1)
-    return (sides.sum(0) + own * (away == 0)) / (masses.sum(0) + own)
+    central = ((masses[0] - masses[1]).abs() + 0.5).clamp_min(1)
+    return (sides.sum(0) + central * (away == 0)) / (masses.sum(0) + central)
 
 
 def check_count(count: float, fix: str = "give fewer") -> None:
@@ -369,9 +369,9 @@ def _rising(values: Sequence[float]) -> tuple[float, ...]:
     axis = tuple(float(value) for value in values)
     if not axis or not all(map(math.isfinite, axis)) or any(not low < high for low, high in zip(axis, axis[1:])):
         raise LDLError(f"label values must be finite, rise strictly and be at least one, got {list(values)[:8]!r}")
-    if max(map(abs, axis)) > LARGEST or bool((np.diff(np.asarray(axis, np.float32)) <= 0).any()):
+    if max(map(abs, axis)) > LARGEST_VALUE or bool((np.diff(np.asarray(axis, np.float32)) <= 0).any()):
         raise LDLError(
-            f"label values must be at most {LARGEST:g} and differ in float32, which has seven digits, got "
+            f"label values must be at most {LARGEST_VALUE:g} and differ in float32, which has seven digits, got "
             f"{list(values)[:8]!r}; use a smaller range, or another unit"
         )
     return axis

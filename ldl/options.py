@@ -189,8 +189,8 @@ def check_options(component: object) -> None:
     for name, declared in getattr(component, OPTIONS, {}).items():
         value = getattr(component, name)
         if not declared.accepts(value):
-            what = f", {declared.what}" if declared.what else ""
+            meaning = f", {declared.what}" if declared.what else ""
             null = f", or null for {declared.null}" if declared.null else ""
             words = declared.range or ("not null" if value is None else "finite")
             words += " and of at most 64 bits" if isinstance(value, int) and exceeds_64_bits(value) else ""
-            raise LDLError(f"{type(component).__name__}.{name} {value!r} must be {words}{what}{null}")
+            raise LDLError(f"{type(component).__name__}.{name} {value!r} must be {words}{meaning}{null}")

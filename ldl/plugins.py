@@ -60,7 +60,7 @@ def discover(folder: Path | None = None) -> list[str]:
     Returns:
         Names of the modules that this call has imported.
     """
-    modules = [name for place in ([folder] if folder else usual_folders()) for name in _import_folder(place)]
+    modules = [name for path in ([folder] if folder else usual_folders()) for name in _import_folder(path)]
     missing = [point.module for point in registered(GROUP).values() if point.module not in sys.modules]
     load_registered(GROUP)
     return modules + [name for name in missing if name in sys.modules]

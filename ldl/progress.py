@@ -46,15 +46,15 @@ stop = Stop()
 """State of this process."""
 
 
-def track(items: Iterable[T], total: int, what: str, show: bool) -> Iterator[T]:
-    """Yield ``total`` items; if ``show``, with a progress bar named ``what``."""
+def track(items: Iterable[T], total: int, description: str, show: bool) -> Iterator[T]:
+    """Yield ``total`` items; if ``show``, with a progress bar named ``description``."""
     items = _until_stopped(items)
     if not show:
         yield from items
         return
     parts = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn()) as progress:
-        yield from progress.track(items, total, description=what)
+        yield from progress.track(items, total, description=description)
 
 
 def _until_stopped(items: Iterable[T]) -> Iterator[T]:

@@ -53,8 +53,8 @@ def with_validation(
     shuffled = np.random.default_rng([seed, fold]).permutation(units)
     cut = int(round(val_fraction * len(units)))
     if not 0 < cut < len(units):
-        what = "instances" if groups is None else "groups"
-        raise LDLError(f"val_fraction {val_fraction:g} of {len(units)} training {what} leaves an empty part")
+        unit_name = "instances" if groups is None else "groups"
+        raise LDLError(f"val_fraction {val_fraction:g} of {len(units)} training {unit_name} leaves an empty part")
     validated = np.isin(owner, shuffled[:cut])
     return Fold(train[~validated], train[validated], test)
 
@@ -162,8 +162,8 @@ def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray
 
 def leak(fold: Fold, groups: np.ndarray) -> float:
     """Return the share of test instances whose group is also in training or validation, in [0, 1]."""
-    known = groups[np.concatenate([fold.train, fold.val])]
-    return float(np.isin(groups[fold.test], known).mean()) if len(fold.test) else 0.0
+    trained = groups[np.concatenate([fold.train, fold.val])]
+    return float(np.isin(groups[fold.test], trained).mean()) if len(fold.test) else 0.0
 
 
 def keep_together(fold: Fold, units: np.ndarray) -> Fold:
@@ -179,11 +179,11 @@ def keep_together(fold: Fold, units: np.ndarray) -> Fold:
     parts = (fold.train, fold.val, fold.test)
     rows = np.concatenate(parts)
     order = np.argsort(rows, kind="stable")
-    part = np.repeat(np.arange(3), [len(some) for some in parts])[order]
+    sets = np.repeat(np.arange(3), [len(some) for some in parts])[order]
     rows = rows[order]
     _, first, unit = np.unique(units[rows], return_index=True, return_inverse=True)
-    part = part[first][unit]
-    kept = Fold(*(rows[part == number] for number in range(3)))
+    sets = sets[first][unit]
+    kept = Fold(*(rows[sets == number] for number in range(3)))
     if not len(kept.train) or (len(fold.test) and not len(kept.test)):
         raise LDLError(
             f"{len(rows)} instances have only {len(first)} different inputs, too few for training and test sets "
@@ -208,10 +208,12 @@ def distinct(groups: np.ndarray, **options: Any) -> Any:
         ) from None
 
 
-def _check_fold(fold: int, folds: int, units: int, what: str) -> None:
+def _check_fold(fold: int, folds: int, units: int, unit_name: str) -> None:
     if units < 2:
-        raise LDLError(f"folds {folds} need at least 2 {what}, and the number of {what} is {units}; give more of them")
+        raise LDLError(
+            f"folds {folds} need at least 2 {unit_name}, and the number of {unit_name} is {units}; give more of them"
+        )
     if not 2 <= folds <= units:
-        raise LDLError(f"folds {folds} must be in 2..{units}, the number of {what}")
+        raise LDLError(f"folds {folds} must be in 2..{units}, the number of {unit_name}")
     if not 0 <= fold < folds:
         raise LDLError(f"fold {fold} must be in 0..{folds - 1}, one of the {folds} folds")

@@ -19,7 +19,7 @@ LENGTHS = ("T_max", "total_steps")
 """Names of the length of a schedule, here and in torch."""
 LR_MONITOR = "val_kl"
 """Metric that ReduceLROnPlateau monitors by default."""
-BEGINS = ("total_iters", "step_size")
+BEGIN_LENGTHS = ("total_iters", "step_size")
 """Names in torch of the length of a warm-up, or of the first learning rate."""
 
 
@@ -132,8 +132,8 @@ class Optimised(pl.LightningModule):
             config.scheduler.base_lrs = [lr] * len(config.scheduler.base_lrs)
 
     def configure_optimizers(self) -> Any:
-        own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
-        optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr, self.lr))
+        tuned = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
+        optimizer = self.optimizer(parameter_groups(self.parameters(), tuned, self.backbone.lr, self.lr))
         if self.lr_scheduler is None:
             _check_monitored(None, self.lr_monitor)
             return optimizer
@@ -147,20 +147,20 @@ class Optimised(pl.LightningModule):
 
 
 def parameter_groups(
-    parameters: Iterable[nn.Parameter], own: Sequence[nn.Parameter], lr: float | None, rest_lr: float | None = None
+    parameters: Iterable[nn.Parameter], tuned: Sequence[nn.Parameter], lr: float | None, rest_lr: float | None = None
 ) -> list[dict[str, Any]]:
     """Return the parameter groups of an optimiser, without frozen parameters.
 
     Args:
         parameters: All parameters.
-        own: Those among them with a learning rate of their own.
-        lr: Learning rate of ``own``.
+        tuned: Those among them with a learning rate of their own.
+        lr: Learning rate of ``tuned``.
         rest_lr: Learning rate of the others; None takes the optimiser's.
     """
-    owned = {id(parameter) for parameter in own}
+    owned = {id(parameter) for parameter in tuned}
     rest = [parameter for parameter in parameters if id(parameter) not in owned]
     rate = {} if rest_lr is None else {"lr": rest_lr}
-    groups: list[dict[str, Any]] = [{"params": rest, **rate}, {"params": own, "lr": lr}]
+    groups: list[dict[str, Any]] = [{"params": rest, **rate}, {"params": tuned, "lr": lr}]
     groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in groups]
     return [group for group in groups if group["params"]]
 
@@ -181,12 +181,12 @@ def schedule(
     if isinstance(scheduler, WarmupCosine):
         interval = "step"
     elif isinstance(scheduler, ReduceLROnPlateau):
-        interval, own = "epoch", getattr(scheduler, "monitor", monitor)
-        if monitor not in (own, LR_MONITOR):
+        interval, watched = "epoch", getattr(scheduler, "monitor", monitor)
+        if monitor not in (watched, LR_MONITOR):
             raise LDLError(
-                f"model.lr_monitor {monitor!r} and model.lr_scheduler.monitor {own!r} differ; leave one of them out"
+                f"model.lr_monitor {monitor!r} and model.lr_scheduler.monitor {watched!r} differ; leave one of them out"
             )
-        monitor = own
+        monitor = watched
     _check_monitored(scheduler, monitor)
     if trainer is not None:
         _fit_length(scheduler, interval, trainer)
@@ -207,22 +207,22 @@ def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, train
             raise LDLError(f"{name} is as long as the run, which has no end; set trainer.max_epochs or max_steps")
         scheduler.start(length)
         return
-    if late := next((field for field in BEGINS if (getattr(scheduler, field, 0) or 0) > 0), None):
+    if late := next((field for field in BEGIN_LENGTHS if (getattr(scheduler, field, 0) or 0) > 0), None):
         length = _length(trainer, interval)
         if length is not None and getattr(scheduler, late) > length:
             rank_zero_warn(
                 f"{name} has {late} {getattr(scheduler, late)}, and training has {length} {interval}s; lower it"
             )
-    own = next(((field, getattr(scheduler, field)) for field in LENGTHS if hasattr(scheduler, field)), None)
-    length = None if own is None else _length(trainer, interval)
-    if own is None or length is None or own[1] == length:
+    field = next((field for field in LENGTHS if hasattr(scheduler, field)), None)
+    length = None if field is None else _length(trainer, interval)
+    if field is None or length is None or getattr(scheduler, field) == length:
         return
-    said = f"{name} has {own[0]} {own[1]}, and training has {length} {interval}s"
-    if isinstance(scheduler, OneCycleLR) and own[1] < length:
-        raise LDLError(f"{said}: it would stop there; set model.lr_scheduler.{own[0]} {length}")
+    message = f"{name} has {field} {getattr(scheduler, field)}, and training has {length} {interval}s"
+    if isinstance(scheduler, OneCycleLR) and getattr(scheduler, field) < length:
+        raise LDLError(f"{message}: it would stop there; set model.lr_scheduler.{field} {length}")
     follow = "WarmupCosine" if isinstance(scheduler, OneCycleLR | WarmupCosine) else "Cosine"
     rank_zero_warn(
-        f"{said}; set {own[0]} {length}, or take ldl.schedule.{follow} without it, which is as long as a run"
+        f"{message}; set {field} {length}, or take ldl.schedule.{follow} without it, which is as long as a run"
     )
 
 

@@ -67,7 +67,7 @@ def _fits(value: Any, kind: Any) -> bool:
     """Return whether a plain value has the annotated type; annotations that options do not use accept everything."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return any(_fits(value, part) for part in parts)
+        return any(_fits(value, member) for member in parts)
     if origin is Literal:
         return any(type(value) is type(choice) and value == choice for choice in parts)
     if origin is tuple and Ellipsis not in parts:
@@ -123,14 +123,14 @@ def _changes(spec: dict[str, Any], component: object, within: str = "") -> Itera
         return
     # An option that is newer than the spec counts as its default.
     before: Any = {**_defaults(type(component)), **spec["init_args"]}
-    after, known = new["init_args"], options_of(component)
+    after, declared = new["init_args"], options_of(component)
     for name in {**before, **after}:
-        old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
-        if pairs := _parts_of(old, part, where):
+        old, where = before.get(name), f"{within and within + '.'}{name}"
+        if pairs := _parts_of(old, getattr(component, name, None), where):
             for pair in pairs:
                 yield from _changes(*pair)
         elif old != after.get(name):
-            may_change = name in known and known[name].may_change
+            may_change = name in declared and declared[name].may_change
             yield _Change(where, spec["init_args"], name, old, after.get(name), may_change)
 
 
@@ -141,13 +141,13 @@ def differences(
 
     Only options for which ``asked`` is true, such as ``head.trees``, are compared; another class always counts.
     """
-    found = []
+    descriptions = []
     for where, _, name, old, new, may_change in _changes(spec, component):
         if not name:
-            found.append(f"{where} {old} instead of {new}".lstrip())
+            descriptions.append(f"{where} {old} instead of {new}".lstrip())
         elif not may_change and asked(where):
-            found.append(f"{where} {old!r} instead of {new!r}")
-    return found
+            descriptions.append(f"{where} {old!r} instead of {new!r}")
+    return descriptions
 
 
 def with_changes(
@@ -181,18 +181,18 @@ def _with_current_paths(value: Any) -> Any:
     return [_with_current_paths(item) for item in value] if isinstance(value, list) else value
 
 
-def _parts_of(old: Any, part: object, where: str) -> list[tuple[dict[str, Any], nn.Module, str]]:
+def _parts_of(old: Any, component: object, where: str) -> list[tuple[dict[str, Any], nn.Module, str]]:
     """Return (spec, part, name) for each component in an option; none for other options."""
-    if _is_spec(old) and isinstance(part, nn.Module):
-        return [(old, part, where)]
-    if isinstance(part, nn.ModuleList) and isinstance(old, list) and len(old) == len(part):
-        return [(each, member, f"{where}[{i}]") for i, (each, member) in enumerate(zip(old, part))]
+    if _is_spec(old) and isinstance(component, nn.Module):
+        return [(old, component, where)]
+    if isinstance(component, nn.ModuleList) and isinstance(old, list) and len(old) == len(component):
+        return [(each, member, f"{where}[{i}]") for i, (each, member) in enumerate(zip(old, component))]
     return []
 
 
 def _defaults(cls: type) -> dict[str, Any]:
-    given = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
-    return {name: _plain(value, name) for name, value in given.items() if value is not inspect.Parameter.empty}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+    return {name: _plain(value, name) for name, value in defaults.items() if value is not inspect.Parameter.empty}
 
 
 def _is_spec(value: Any) -> bool:

@@ -176,9 +176,9 @@ class Task(Optimised):
         """Return features (B, ..., F) of a batch, which has them already if a frozen backbone has computed them."""
         if "features" in batch:
             return self._as_bags(batch["features"])
-        given = batch["maps"] if "maps" in batch else batch["input"]
-        features = self.backbone.from_frozen_maps(given) if "maps" in batch else self.backbone(given)
-        check_features(self.backbone, features, self.head, len(given))
+        inputs = batch["maps"] if "maps" in batch else batch["input"]
+        features = self.backbone.from_frozen_maps(inputs) if "maps" in batch else self.backbone(inputs)
+        check_features(self.backbone, features, self.head, len(inputs))
         return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:

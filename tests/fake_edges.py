@@ -1,12 +1,18 @@
-"""Small trees in the layout of BSDS500."""
+"""Small trees in the layout of BSDS500, maps of edges, and random forests of segmentations."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import torch
 from PIL import Image
 from scipy.io import savemat
+
+from ldl.collective import Collective
+from ldl.edges.benchmark.ground_truth import GREY_STEPS, write_edge_map
+from ldl.edges.structured.channels import PATCH_FEATURES
+from ldl.edges.structured.forest import EdgeForest, EdgeTree, join_edges
 
 
 def write_truth(path: Path, boundaries: list[np.ndarray], segments: list[np.ndarray] | None = None) -> Path:
@@ -51,3 +57,45 @@ def bsds(root: Path, parts: dict[str, int] | None = None, shape: tuple[int, int]
 def _eroded(mask: np.ndarray) -> np.ndarray:
     padded = np.pad(mask, 1)
     return padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+
+
+def random_forest(trees: int = 8, depth: int = 4, terms: int = 1, seed: int = 0) -> EdgeForest:
+    """Full trees with random splits and blocky segmentations."""
+    random = np.random.default_rng(seed)
+    inner, leaves = 2**depth - 1, 2**depth
+    grown = []
+    for _ in range(trees):
+        feature = np.full((inner + leaves, terms), -1, np.int32)
+        feature[:inner] = random.integers(0, PATCH_FEATURES, (inner, terms))
+        threshold = np.where(random.random(inner) < 0.5, 0.1, 0.0)
+        child = np.concatenate([2 * np.arange(inner) + 1, np.arange(leaves)]).astype(np.int32)
+        blocks = random.integers(0, 3, (leaves, 3, 3))
+        segments = np.kron(blocks, np.ones((6, 6), int))[:, :16, :16].reshape(leaves, 256)
+        numbered = np.stack([np.unique(one, return_inverse=True)[1] for one in segments]).astype(np.uint8)
+        threshold = np.concatenate([threshold, np.zeros(leaves)]).astype(np.float32)
+        weight = np.ones((len(feature), terms), np.float32)
+        if terms > 1:
+            weight[:] = random.normal(size=weight.shape)
+        grown.append(EdgeTree(feature, weight, threshold, child, numbered))
+    return join_edges(grown, terms, None, torch.device("cpu"), Collective())
+
+
+def write_probability(path: Path, probability: np.ndarray) -> None:
+    """Write (H, W) in 0..1 with 16 bits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.round(GREY_STEPS * probability).astype(np.uint16)).save(path)
+
+
+def upright_lines(profile: dict[int, float]) -> np.ndarray:
+    """A map (20, 20) whose every row has these strengths by column."""
+    return np.tile([profile.get(x, 0.0) for x in range(20)], (20, 1))
+
+
+def maps_and_truth(root: Path) -> tuple[Path, Path]:
+    """Folders of the maps and the ground truth of two images with three annotators; the maps draw the first's lines."""
+    rng = np.random.default_rng(0)
+    for name, shape in (("1", (40, 52)), ("2", (52, 40))):
+        _, boundaries, segments = scene(rng, shape)
+        write_truth(root / "gt" / f"{name}.mat", boundaries, segments)
+        write_edge_map(root / "pred" / f"{name}.png", boundaries[0] * 0.8)
+    return root / "pred", root / "gt"

@@ -54,6 +54,17 @@ def saved(task: Task, path: Path) -> Path:
     return path
 
 
+def fitted_checkpoint(head: Head, data: pl.LightningDataModule, path: Path) -> Path:
+    """A checkpoint of a head that was fitted on some data."""
+    trainer = pl.Trainer(
+        max_epochs=1, logger=False, enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False,
+        use_distributed_sampler=False, accelerator="cpu",
+    )  # fmt: skip
+    trainer.fit(Task(head), datamodule=data)
+    trainer.save_checkpoint(path)
+    return path
+
+
 def learn(head: Head, features: Tensor, labels: LabelSpace) -> None:
     """Fit a head on distributions that follow the features; others are left with random numbers in all weights."""
     first = features.nan_to_num().amax(1) if head.takes_bags else features

@@ -108,16 +108,6 @@ def test_options_that_may_change_are_accepted(saved: Head | Backbone, configured
     resume(saved, configured)
 
 
-def test_a_class_that_moved_is_the_same() -> None:
-    saved = to_spec(EachInstance(Timm(pretrained=True)))
-    saved["class_path"] = "ldl.each_instance.EachInstance"
-    saved["init_args"]["backbone"]["class_path"] = "ldl.backbone.Timm"
-    checkpoint = {CHECKPOINT_KEY: {"head": to_spec(Softmax()), "backbone": saved}}
-    check_same_model(checkpoint, Softmax(), EachInstance(Timm()))
-    with pytest.raises(LDLError, match="backbone.name 'resnet18' instead of 'resnet34'"):
-        check_same_model(checkpoint, Softmax(), EachInstance(Timm("resnet34")))
-
-
 def test_scalars_of_numpy_are_read_again(tmp_path: Path) -> None:
     head = LDLF(trees=np.int64(2), hidden=list(np.array([8])), dropout=np.float64(0.1))  # type: ignore[arg-type]
     task = Task(head, Identity())

@@ -9,12 +9,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ldl.batch import global_rows, learned_rows, loss_scale
+from ldl.batch import global_rows
 from ldl.collective import Collective, TorchCollective, interleave
 from ldl.errors import SharedError
 from ldl.heads import LDLF
 from ldl.labels import LabelSpace
-from ldl.metrics.functional import mean_of
 from ldl.validation.finite import DeferredChecks
 
 TOLERANCE = 1e-5
@@ -113,18 +112,6 @@ def test_collective_and_ring_in_two_processes(tmp_path: Path) -> None:
     resumed.update(Collective())
     assert torch.equal(resumed.leaves, head.leaves)
     torch.testing.assert_close(together["leaves"], head.leaves, rtol=TOLERANCE, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("cut", [0, 1, 3, 5])
-def test_processes_of_unequal_weight_average_to_the_loss_of_the_batch(cut: int) -> None:
-    losses, weight = torch.rand(6), torch.tensor([0.2, 3.0, 1.0, 0.5, 0.0, 7.0])
-    scaled = 0.0
-    for part in (slice(cut), slice(cut, None)):
-        rows = learned_rows({"weight": weight[part]})
-        # A process without rows has the loss of its padding.
-        own = mean_of(losses[part], weight[part]) if rows else torch.tensor(9.0)
-        scaled += float(loss_scale(rows, learned_rows({"weight": weight}), 2) * own) / 2  # as DDP averages
-    assert scaled == pytest.approx(float(mean_of(losses, weight)), rel=1e-5)
 
 
 def test_interleave_is_the_inverse_of_dealing() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -14,8 +11,6 @@ from ldl import heads
 from ldl.backbones.base import Identity
 from ldl.heads import LDLF
 from ldl.moved import NAMES as MOVED
-from ldl.moved import current_path
-from ldl.spec import differences
 from ldl.task import Task
 
 KINDS = {
@@ -60,18 +55,3 @@ def test_it_resumes_as_it_would_have_then() -> None:
     then = np.load(FOLDER / "ldlf.npz")
     assert np.abs(then["resumed"] - then["distribution"]).max() > 1e-3
     np.testing.assert_allclose(predictions(task, data)["distribution"], then["resumed"], rtol=0, atol=1e-6)
-
-
-def test_an_option_that_came_later_had_its_default() -> None:
-    spec = torch.load(FOLDER / "ldlf.ckpt", weights_only=True)["ldl"]["head"]
-    assert "members" not in spec["init_args"]
-    same: dict[str, Any] = {"trees": 2, "depth": 3, "outputs": 5, "batches": 3}
-    assert differences(spec, LDLF(**same)) == []
-    assert differences(spec, LDLF(**same, members=2)) == ["members 1 instead of 2"]
-
-
-@pytest.mark.parametrize(("old", "new"), MOVED.items())
-def test_moved_classes_are_found(old: str, new: str) -> None:
-    module, _, name = current_path(old).rpartition(".")
-    cls = getattr(importlib.import_module(module), name)
-    assert f"{cls.__module__}.{cls.__name__}" == new

@@ -15,12 +15,10 @@ from waits import Waits, mark, send
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
 from ldl.data.synthetic import RotatedDigits
-from ldl.errors import SharedError
 from ldl.heads import LDLF, Softmax
 from ldl.labels import LabelSpace
 from ldl.run.console import Bar
 from ldl.task import Task
-from ldl.validation.finite import DeferredChecks, Flag
 
 HEADS = {
     "softmax": lambda: Softmax(hidden=[8], dropout=0.1),
@@ -85,36 +83,6 @@ def test_no_step_waits_for_a_gpu(head: str) -> None:
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert trainer.global_step == 14
-
-
-@pytest.mark.gpu
-def test_a_step_on_a_gpu_that_went_wrong_ends_the_run_one_batch_later() -> None:
-    device, watch = torch.device("cuda"), DeferredChecks()
-    watch.note(torch.tensor(False, device=device), lambda: "first")
-    assert watch.first_failure() is None
-    watch.note(torch.tensor(False, device=device), lambda: "second")
-    assert _said(watch) == "first" and _said(watch) == "second" and watch.first_failure() is None
-
-
-def _said(watch: DeferredChecks) -> str:
-    bad = watch.first_failure()
-    return bad.explain() if bad else ""
-
-
-def test_flags_that_arrive_later_are_read_a_batch_later_or_where_no_batch_follows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Flag, "is_late", True)
-    watch = DeferredChecks()
-    watch.note(torch.tensor(True), lambda: "nothing")
-    watch.note(torch.tensor(False), lambda: "first")
-    assert watch.first_failure() is None
-    watch.note(torch.tensor(False), lambda: "second")
-    assert _said(watch) == "first"
-    watch.note(torch.tensor(False), lambda: "third")
-    with pytest.raises(SharedError, match="second"):
-        watch.check_finite(torch.device("cpu"), Collective())
-    assert watch.first_failure() is None
 
 
 @pytest.mark.parametrize("head", ["softmax", "ldlf", "current"])

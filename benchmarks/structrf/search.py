@@ -14,7 +14,7 @@ from ldl.charts.drawing import new_figure, save
 from ldl.methods.forest.binning import make_columns
 from ldl.methods.forest.cluster_splits import ONES, TIE, WIDE, Node, impurity, log_table, two_means
 from ldl.methods.forest.divergence_splits import make_mass
-from ldl.methods.forest.grower import ADAPTIVE, EXACT, LAYOUTS, Rules, search
+from ldl.methods.forest.grower import ADAPTIVE, EXACT, LAYOUTS, GrowthRules, search
 from ldl.methods.forest.sampling import stream
 
 FEATURES, LABELS = 36, 68
@@ -49,7 +49,7 @@ class Root:
         self.packed = (1 | cluster.astype(np.int32) << ONES).astype(np.int32), 1 | cluster.astype(np.int64) << WIDE
         self.mass = make_mass(target, rows, np.ones(count, np.int32), used=False)
         self.live, self.state = np.tile(np.arange(FEATURES, dtype=np.int32), (2, 1)), stream(0, 0)
-        self.rules = Rules(kind, 1, 2, 1, 0.0, FEATURES, ALPHA, BETA, block)
+        self.rules = GrowthRules(kind, 1, 2, 1, 0.0, FEATURES, ALPHA, BETA, block)
 
     def search(self, first: int = FEATURES) -> Found:
         """Find the best split by the ``first`` features."""

@@ -11,7 +11,7 @@ from benchmarks.common.data import FOLDS
 from benchmarks.common.items import Claim, Statement, Work
 from benchmarks.structrf.methods import METHODS, PUBLISHED, SMALL, fit_forest, rows_of
 from ldl.jobs.store import Result
-from ldl.methods.forest.grower import ADAPTIVE, EXACT, Rules, grow_trees
+from ldl.methods.forest.grower import ADAPTIVE, EXACT, GrowthRules, grow_trees
 from ldl.protocols import kfold
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def spent(work: Work, name: str) -> Result:
             row[method] = [times * training, median(timed(predict, test)[0] for _ in range(TESTS))]
         rows, distributions = (array.numpy() for array in train)
         for way, kind in (("every midpoint", EXACT), ("adaptive", ADAPTIVE)):
-            rules = Rules(kind, 20, 2, 1, 0.0, features.shape[1], 0.25, 8.0, 1)
+            rules = GrowthRules(kind, 20, 2, 1, 0.0, features.shape[1], 0.25, 8.0, 1)
             row[way], _ = timed(list, grow_trees(rows, distributions, rules, range(1 if work.quick else TREES)))
         return row
 

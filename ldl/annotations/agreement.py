@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.annotations.checks import as_predictions, as_votes
+from ldl.annotations.checks import as_predictions, as_votes, check_several
 from ldl.errors import LDLError
 from ldl.labels import KL_FLOOR, LabelSpace
 
@@ -30,12 +30,11 @@ def krippendorff_alpha(counts: np.ndarray, labels: LabelSpace) -> float:
         raise LDLError(f"votes are for {counts.shape[1]} labels, and the label space has {len(labels)}; pass the same")
     if labels.kind == "grid":
         raise LDLError("Krippendorff's alpha needs nominal or ordinal labels, and these are on a grid; leave it out")
-    votes = counts.sum(1)
+    votes = check_several(counts)
     counts, votes = counts[votes > 1], votes[votes > 1]
-    if not len(counts):
-        raise LDLError("Krippendorff's alpha needs an item with two votes; add votes")
-    coincidences = counts.T @ (counts / (votes - 1)[:, None])
-    coincidences -= np.diag((counts / (votes - 1)[:, None]).sum(0))
+    pairs = counts / (votes - 1)[:, None]
+    coincidences = counts.T @ pairs
+    coincidences -= np.diag(pairs.sum(0))
     margins = coincidences.sum(0)
     distances = _ordinal(margins) if labels.kind == "ordinal" else 1.0 - np.eye(len(margins))
     expected = margins @ distances @ margins / (margins.sum() - 1)

@@ -23,7 +23,7 @@ SEPARATORS = ";|,"
 """Characters between several labels in one vote."""
 PLAIN_SEPARATORS = ";|"
 """Those that few labels contain."""
-HEADINGS = 3
+HEADING_ROWS = 3
 """First rows of a table in which exports of surveys explain the header."""
 
 
@@ -49,11 +49,11 @@ def answers_of(
         LDLError: A cell holds several labels, or something else than labels.
     """
     labels = {spelling(label, numeral=True) for label in order}
-    known: dict[str, tuple[str, ...]] = {}
+    cache: dict[str, tuple[str, ...]] = {}
     answers = []
     for cell in cells:
         if type(cell) is str:
-            answers.append(known[cell] if cell in known else known.setdefault(cell, _labels(cell, labels, source)))
+            answers.append(cache[cell] if cell in cache else cache.setdefault(cell, _labels(cell, labels, source)))
         else:
             answers.append(_labels(cell, labels, source))
     votes = Counter(answers)
@@ -102,24 +102,24 @@ def heading_rows(table: pd.DataFrame, columns: VoteColumns, source: str, listed:
     Exports of surveys have the text of each question in a second row, and identifiers in JSON in a third row.
     Raises LDLError if the first row looks like a row of questions, unless labels are ``listed``.
     """
-    found = np.zeros(len(table), bool)
+    is_heading = np.zeros(len(table), bool)
     texts = [column for column in table if table[column].dtype.kind == "O"]
     if not (texts and len(table)):
-        return found
+        return is_heading
     named = [column for column in columns.all if column not in columns.beside]
     if columns.item in texts and len(named) > 1:
         items = table[columns.item].to_numpy(object)
         for row in [row for row, cell in enumerate(items) if isinstance(cell, str) and cell.strip() == columns.item]:
-            found[row] = all(_is_name(cell, column) for column, cell in table[named].iloc[row].items())
-    head = [[str(cell) for cell in row] for row in table[texts].head(HEADINGS).to_numpy(object)]
+            is_heading[row] = all(_is_name(cell, column) for column, cell in table[named].iloc[row].items())
+    head = [[str(cell) for cell in row] for row in table[texts].head(HEADING_ROWS).to_numpy(object)]
     for row, cells in enumerate(head):
         if any(cell.strip().startswith('{"ImportId"') for cell in cells):
-            found[: row + 1] = True
+            is_heading[: row + 1] = True
     rest = [(column, cell) for column, cell in zip(texts, head[0]) if column not in (*columns.raters, *columns.labels)]
-    found[0] |= sum(_is_name(cell, column) for column, cell in rest) > 1
-    if columns.layout != "counts" and not found[0] and not listed:
+    is_heading[0] |= sum(_is_name(cell, column) for column, cell in rest) > 1
+    if columns.layout != "counts" and not is_heading[0] and not listed:
         _check_first_row(table, columns, source)
-    return found
+    return is_heading
 
 
 def _is_name(cell: Any, column: Any) -> bool:
@@ -139,18 +139,18 @@ def _check_first_row(table: pd.DataFrame, columns: VoteColumns, source: str) -> 
         if set(texts) & set(below) or min(below.values(), default=0) < 2:
             return
         first += texts
-    if len(first) > 1 and len(table) > HEADINGS:
+    if len(first) > 1 and len(table) > HEADING_ROWS:
         raise LDLError(
             f"{source}: the first row has answers that no other row has, {some(first, 3)}, like a second header of a "
             "survey; remove it, or list all labels in order"
         )
 
 
-def check_choice(option: str, given: Any, choices: Any) -> None:
+def check_choice(option: str, value: Any, choices: Any) -> None:
     """Raise LDLError unless an option has one of the values of a ``Literal``."""
-    if given not in get_args(choices):
+    if value not in get_args(choices):
         raise LDLError(
-            f"unknown {option} {given!r}; one of {get_args(choices)}{did_you_mean(str(given), get_args(choices))}"
+            f"unknown {option} {value!r}; one of {get_args(choices)}{did_you_mean(str(value), get_args(choices))}"
         )
 
 

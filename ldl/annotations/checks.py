@@ -36,6 +36,14 @@ def as_votes(counts: Any, empty: bool = False) -> np.ndarray:
     return votes
 
 
+def check_several(counts: np.ndarray) -> np.ndarray:
+    """Return the number of votes of each item, (N,). Raises LDLError if no item has two votes."""
+    totals = np.asarray(counts.sum(1))
+    if not (totals > 1).any():
+        raise LDLError(f"none of {len(counts)} items has two votes, so their agreement cannot be measured; add votes")
+    return totals
+
+
 def as_predictions(prediction: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return predictions as float64 of a shape (N, C). Raises LDLError unless all rows are distributions."""
     rows = _as_matrix(prediction, "predictions")
@@ -44,17 +52,11 @@ def as_predictions(prediction: Any, shape: tuple[int, ...]) -> np.ndarray:
             f"predictions have the shape {rows.shape} and the votes {shape}; give each item one row and each label one "
             "column"
         )
-    if not np.isfinite(rows).all():
-        row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
-        raise LDLError(
-            f"predictions must be finite, and row {row} is not; correct it, or train the model with another learning "
-            "rate"
-        )
     if len(wrong := off_simplex(torch.from_numpy(rows))):
         row = int(wrong[0])
         raise LDLError(
             f"row {row} of the predictions is no distribution: its least probability is {rows[row].min():g} and its "
-            f"sum {rows[row].sum():g}; make probabilities at least 0 and divide them by their sum"
+            f"sum {rows[row].sum():g}; make probabilities finite and at least 0, and divide them by their sum"
         )
     return rows
 

@@ -56,80 +56,71 @@ class VoteColumns:
         return [name for name in single if name is not None] + [*self.labels, *self.raters, *self.beside]
 
 
+@dataclass(frozen=True)
+class VoteOptions:
+    """Options that name columns of votes, as in :func:`ldl.annotations.read_annotations`."""
+
+    item_column: Any = None
+    rater_column: Any = None
+    vote_column: Any = None
+    label_columns: Sequence[Any] | Any = ()
+    rater_columns: Sequence[Any] | Any = ()
+    votes_column: Any = None
+    group_column: Any = None
+
+
 def find_columns(
-    header: Iterable[Any],
-    source: str,
-    layout: Layout | None = None,
-    *,
-    item_column: Any = None,
-    rater_column: Any = None,
-    vote_column: Any = None,
-    label_columns: Sequence[Any] | Any = (),
-    rater_columns: Sequence[Any] | Any = (),
-    votes_column: Any = None,
-    group_column: Any = None,
+    header: Iterable[Any], source: str, layout: Layout | None = None, options: VoteOptions | None = None
 ) -> VoteColumns:
-    """Find the columns of annotations by names that are given, or else by usual names.
+    """Find the columns of annotations by the names in ``options``, or else by usual names.
 
     Without ``layout``, it is ``counts`` with ``label_columns``, ``matrix`` with ``rater_columns``, and ``long`` with
     ``vote_column``; otherwise ``counts`` if columns have the prefix ``label:``, and ``long`` if there is a column of
-    votes. See :func:`ldl.annotations.read_annotations` for the options.
+    votes.
 
     Raises:
-        LDLError: A given column is absent, a pattern for numbered columns matches others too, or no layout fits.
+        LDLError: A named column is absent, a pattern for numbered columns matches others too, or no layout fits.
     """
-    header = list(header)
-
-    def single(given: Any) -> Any:
-        if given is not None and given not in header:
-            raise LDLError(f"{source} has no column {given!r}{did_you_mean(str(given), map(str, header))}")
-        return given
-
-    total, group = single(votes_column), single(group_column)
-    given = [single(item_column), single(rater_column), single(vote_column), total, group]
-    free = [column for column in header if column not in given]
-    labels, raters = (
-        _without(columns, matching_columns(header, patterns, source), patterns)
-        for columns, patterns in (
-            ([given[0], total, group], label_columns),
-            ([given[0], total, group, *usual_columns(header, "item")], rater_columns),
-        )
-    )
+    header, options = list(header), options or VoteOptions()
+    singles = options.item_column, options.rater_column, options.vote_column, options.votes_column, options.group_column
+    named = [column for column in singles if column is not None]
+    for column in named:
+        if column not in header:
+            raise LDLError(f"{source} has no column {column!r}{did_you_mean(str(column), map(str, header))}")
+    beside_labels = [options.item_column, options.votes_column, options.group_column]
+    labels = _matching_others(header, options.label_columns, beside_labels, source)
+    beside_raters = [*beside_labels, *usual_columns(header, "item")]
+    raters = _matching_others(header, options.rater_columns, beside_raters, source)
     if labels and raters and layout is None:
         raise LDLError(f"{source}: label_columns are for counts and rater_columns for a matrix; pass one of them")
-    _check_numbers(labels, label_columns, "label", source)
-    named = [column for column in header if str(column).startswith(LABEL_PREFIX) and column not in given]
-    described = describing(raters, raters, names=listed_names(rater_columns))
+    _check_numbers(labels, options.label_columns, "label", source)
+    described = describing(raters, raters, names=listed_names(options.rater_columns))
     raters = [column for column in raters if column not in described]
-    _check_numbers(raters, rater_columns, "rater", source)
+    _check_numbers(raters, options.rater_columns, "rater", source)
+    prefixed = [column for column in header if str(column).startswith(LABEL_PREFIX) and column not in named]
     if layout is None:
-        layout = (
-            "counts" if labels else "matrix" if raters else "long" if vote_column is not None or not named else "counts"
-        )
-    labels = labels or named
-    options = {"votes_column": total, "rater_column": rater_column, "vote_column": vote_column}
-    uses = {"counts": ("votes_column",), "long": ("rater_column", "vote_column"), "matrix": ()}[layout]
-    if unused := [name for name, column in options.items() if column is not None and name not in uses]:
-        raise LDLError(
-            f"{source} is read in the {layout} layout, which has no use for {unused[0]} {options[unused[0]]!r}; leave "
-            "it out, or name the columns of another layout"
-        )
+        layout = _choose_layout(labels, raters, options.vote_column, prefixed)
+    _check_uses(layout, options, source)
+    labels = labels or prefixed
+    taken = {*named, *labels, *raters, *described}
 
-    def usual(given: Any, role: Role) -> Any:
-        columns = [column for column in usual_columns(free, role) if column not in {*labels, *raters, *described}]
-        return given if given is not None else next(iter(columns), None)
+    def usual(column: Any, role: Role) -> Any:
+        free = (name for name in usual_columns(header, role) if name not in taken)
+        return column if column is not None else next(free, None)
 
-    item, rater, vote = usual(item_column, "item"), usual(rater_column, "rater"), usual(vote_column, "vote")
+    item = usual(options.item_column, "item")
+    rater, vote = usual(options.rater_column, "rater"), usual(options.vote_column, "vote")
+    total, group = options.votes_column, options.group_column
     if layout == "counts" and labels:
-        beside = tuple(column for column in named if column not in labels)
+        beside = tuple(column for column in prefixed if column not in labels)
         return VoteColumns(layout, item, labels=tuple(labels), total=total, group=group, beside=beside)
     if layout == "matrix" and raters:
-        rest = [column for column in header if column not in {item, group, *raters, *named}]
-        beside = *named, *describing(rest, raters)
+        rest = [column for column in header if column not in {item, group, *raters, *prefixed}]
+        beside = *prefixed, *describing(rest, raters)
         return VoteColumns(layout, item, raters=tuple(raters), group=group, beside=beside)
     if layout == "long" and item is not None and vote is not None:
-        rest = [column for column in header if column not in {item, rater, vote, group, *named}]
-        beside = *named, *describing(rest, [column for column in (rater, vote) if column is not None])
+        rest = [column for column in header if column not in {item, rater, vote, group, *prefixed}]
+        beside = *prefixed, *describing(rest, [column for column in (rater, vote) if column is not None])
         return VoteColumns(layout, item, rater, vote, group=group, beside=beside)
     absent = [name for name, column in (("item_column", item), ("vote_column", vote)) if column is None]
     missing = {
@@ -138,6 +129,27 @@ def find_columns(
         "long": f"{' and '.join(absent)}; pass the names, or label_columns for counts, or rater_columns for a matrix",
     }
     raise LDLError(f"{source} has no {missing[layout]}. It has {some([str(column) for column in header])}")
+
+
+def _choose_layout(labels: list[Any], raters: list[Any], vote_column: Any, prefixed: list[Any]) -> Layout:
+    """Return the layout that fits the columns of labels and raters, and those named ``label:NAME``."""
+    if labels:
+        return "counts"
+    if raters:
+        return "matrix"
+    return "counts" if vote_column is None and prefixed else "long"
+
+
+def _check_uses(layout: Layout, options: VoteOptions, source: str) -> None:
+    """Raise LDLError if an option names a column that a layout does not have."""
+    uses = {"counts": ("votes_column",), "long": ("rater_column", "vote_column"), "matrix": ()}[layout]
+    for name in ("votes_column", "rater_column", "vote_column"):
+        column = getattr(options, name)
+        if column is not None and name not in uses:
+            raise LDLError(
+                f"{source} is read in the {layout} layout, which has no use for {name} {column!r}; leave it out, or "
+                "name the columns of another layout"
+            )
 
 
 def matching_columns(header: Iterable[Any], patterns: Sequence[Any] | Any, source: str) -> list[Any]:
@@ -178,7 +190,7 @@ def describing(columns: Iterable[Any], votes: Sequence[Any], names: Sequence[Any
 def _cuts(column: Any) -> list[tuple[str, str]]:
     """Return all ways to cut a name into two between its words."""
     words = plain_name(column).split("_")
-    return [("_".join(words[:place]), "_".join(words[place:])) for place in range(1, len(words))]
+    return [("_".join(words[:end]), "_".join(words[end:])) for end in range(1, len(words))]
 
 
 def listed_names(names: Sequence[Any] | Any) -> list[Any]:
@@ -186,9 +198,10 @@ def listed_names(names: Sequence[Any] | Any) -> list[Any]:
     return list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
 
 
-def _without(others: list[Any], matches: list[Any], patterns: Sequence[Any] | Any) -> list[Any]:
-    """Return the columns that match, without those of another role that a pattern such as ``*`` matches."""
-    return [column for column in matches if column not in others or column in listed_names(patterns)]
+def _matching_others(header: list[Any], patterns: Sequence[Any] | Any, roles: list[Any], source: str) -> list[Any]:
+    """Return the columns that match, without those of other ``roles`` that a pattern such as ``*`` matches."""
+    names = listed_names(patterns)
+    return [column for column in matching_columns(header, names, source) if column not in roles or column in names]
 
 
 def _check_numbers(matches: list[Any], patterns: Sequence[Any] | Any, role: str, source: str) -> None:

@@ -13,10 +13,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
-from ldl.annotations.checks import as_votes
-from ldl.errors import LDLError
+from ldl.annotations.checks import as_votes, check_several
 
-RANGE = (-12.0, 12.0)
+LOG_ALPHA_RANGE = (-12.0, 12.0)
 """Range of the logarithm of every parameter. Beyond it the likelihood is flat."""
 
 
@@ -61,13 +60,13 @@ class DirichletMultinomial:
         def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
             alpha = np.exp(logs)
             value, slope = _rising(alpha.sum(), *sums)
-            parts = [_rising(own, *column) for own, column in zip(alpha, columns)]
-            gradient = slope - np.array([part[1] for part in parts])
-            return value - sum(part[0] for part in parts), gradient * alpha
+            terms = [_rising(parameter, *column) for parameter, column in zip(alpha, columns)]
+            gradient = slope - np.array([term[1] for term in terms])
+            return value - sum(term[0] for term in terms), gradient * alpha
 
-        start = np.log(np.maximum(counts.sum(0) / counts.sum() * counts.shape[1], np.exp(RANGE[0])))
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[RANGE] * counts.shape[1])
-        return cls(np.exp(found.x))
+        start = np.log(np.maximum(counts.sum(0) / counts.sum() * counts.shape[1], np.exp(LOG_ALPHA_RANGE[0])))
+        optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[LOG_ALPHA_RANGE] * counts.shape[1])
+        return cls(np.exp(optimum.x))
 
     def log_likelihood(self, counts: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of the votes (N, C) of each item in one order, (N,)."""
@@ -88,14 +87,6 @@ class DirichletMultinomial:
         """
         s = self.concentration
         return votes * (s + 1) / (votes + s)
-
-
-def check_several(counts: np.ndarray) -> np.ndarray:
-    """Return the number of votes of each item, (N,). Raises LDLError if no item has two votes."""
-    totals = np.asarray(counts.sum(1))
-    if not (totals > 1).any():
-        raise LDLError(f"none of {len(counts)} items has two votes, so their agreement cannot be measured; add votes")
-    return totals
 
 
 def log_rising(start: np.ndarray | float, count: np.ndarray) -> np.ndarray:

@@ -13,18 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldl.annotations.agreement import expected_nll
-from ldl.annotations.checks import as_predictions, as_votes
+from ldl.annotations.checks import as_predictions, as_votes, check_several
 from ldl.annotations.mixture import units_of
 from ldl.annotations.power import Combiner, PowerCurves, measure_power, whole_votes
 from ldl.errors import LDLError
+from ldl.moved import old_names
 
 BOOTSTRAP_SAMPLES = 1000
 """Bootstrap samples of an interval."""
 
-MOST = 30
+MOST_RATERS = 30
 """Default limit of the raters to compare a model with; more raters change little and take long to compute."""
 
-CHUNK = 1 << 24
+BOOTSTRAP_COUNTS = 1 << 24
 """Largest number of bootstrap counts in memory at a time."""
 
 
@@ -61,15 +62,14 @@ class RaterEquivalence:
 
 
 def most_raters(counts: np.ndarray) -> int:
-    """Return the largest k up to :data:`MOST` for which at least half of the items with two votes have over k votes.
+    """Return the largest k for which at least half of the items with two votes have over k votes, or ``MOST_RATERS``.
 
     Raises:
         LDLError: No item has two votes, or votes that are negative, not finite or of another shape.
     """
-    votes = as_votes(counts, empty=True).sum(1)
-    if not (several := votes[votes > 1]).size:
-        raise LDLError(f"none of {len(votes)} items has two votes, so no vote predicts another; add votes")
-    return min(int(np.sort(several)[(len(several) - 1) // 2]) - 1, MOST)
+    votes = check_several(as_votes(counts, empty=True))
+    several = votes[votes > 1]
+    return min(int(np.sort(several)[(len(several) - 1) // 2]) - 1, MOST_RATERS)
 
 
 def rater_equivalence(
@@ -187,10 +187,13 @@ def _bootstrap(results: np.ndarray, unit: np.ndarray, rng: np.random.Generator) 
     sums = np.zeros((units, results.shape[1]))
     np.add.at(sums, unit, results)
     sizes = np.bincount(unit)
-    each = max(1, CHUNK // units)
-    found = []
+    each = max(1, BOOTSTRAP_COUNTS // units)
+    worths = []
     for start in range(0, BOOTSTRAP_SAMPLES, each):
         drawn = rng.multinomial(units, np.full(units, 1 / units), size=min(each, BOOTSTRAP_SAMPLES - start))
         means = drawn @ sums / (drawn @ sizes)[:, None]
-        found.append(_worths(means[:, :-1], means[:, -1]))
-    return np.concatenate(found)
+        worths.append(_worths(means[:, :-1], means[:, -1]))
+    return np.concatenate(worths)
+
+
+__getattr__ = old_names(__name__)

@@ -46,16 +46,16 @@ def label_space(
     values = None if label_type == "nominal" else label_values(listed or names, source)
     if listed:
         labels, more = _ordered(listed, values, label_type, source)
-        return labels, _places(names, listed, source), notes + more
+        return labels, _positions(names, listed, source), notes + more
     if values is not None:
-        axis, places = np.unique(values, return_inverse=True)
-        notes += _odd_number(axis, np.bincount(places, votes), source)
+        axis, positions = np.unique(values, return_inverse=True)
+        notes += _odd_number(axis, np.bincount(positions, votes), source)
         if label_type == "auto":
             notes.append(
                 f"{source}: the labels {some(list(names), 4)} are read as numbers on a scale; if they are codes of "
                 "classes, pass label_type nominal (and ordinal if they are a scale)"
             )
-        return LabelSpace.ordinal(axis.tolist()), places, notes
+        return LabelSpace.ordinal(axis.tolist()), positions, notes
     words = [name for name in names if not NUMBER.fullmatch(name)]
     if label_type == "ordinal":
         raise LDLError(
@@ -94,12 +94,12 @@ def natural_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (0, float(name), name) if NUMBER.fullmatch(name) else (1, 0.0, name))
 
 
-def look_alikes(names: dict[str, str], what: str, source: str, case: bool = True) -> list[str]:
+def look_alikes(names: dict[str, str], role: str, source: str, case: bool = True) -> list[str]:
     """Return notes about names that differ in what a reader hardly sees.
 
     Args:
         names: Names, with a text about each.
-        what: Their role, for the notes.
+        role: Their role, for the notes.
         source: Name of the table.
         case: Whether names that differ in upper and lower case look alike.
     """
@@ -113,7 +113,7 @@ def look_alikes(names: dict[str, str], what: str, source: str, case: bool = True
         shown = " ".join(shown.split())
         alike.setdefault(shown.casefold() if case else shown, []).append(name)
     return [
-        f"{source}: the {what} {' and '.join(f'{ascii(name)} ({names[name]})' for name in same)} look alike and are "
+        f"{source}: the {role} {' and '.join(f'{ascii(name)} ({names[name]})' for name in same)} look alike and are "
         "kept apart; write them in one way if they are the same"
         for same in alike.values()
         if len(same) > 1
@@ -137,13 +137,13 @@ def _ordered(
     return labels, []
 
 
-def _places(names: Sequence[str], listed: list[str], source: str) -> np.ndarray:
+def _positions(names: Sequence[str], listed: list[str], source: str) -> np.ndarray:
     """Return the position of each name in the order, -1 if it is not there; numbers are compared by value."""
-    known = {name: place for place, name in enumerate(listed)}
+    positions = {name: position for position, name in enumerate(listed)}
     if all(map(NUMBER.fullmatch, [*names, *listed])):
-        numbers = {float(name): place for name, place in known.items()}
+        numbers = {float(name): position for name, position in positions.items()}
         return np.array([numbers.get(float(name), -1) for name in names], np.int64)
-    return np.array([known.get(name, -1) for name in names], np.int64)
+    return np.array([positions.get(name, -1) for name in names], np.int64)
 
 
 def _odd_number(axis: np.ndarray, votes: np.ndarray, source: str) -> list[str]:
@@ -181,9 +181,9 @@ def _words_beside_numbers(
 
 def unused(answers: Iterable[Any], names: Iterable[str], option: str, source: str) -> list[str]:
     """Return notes about entries of an option that are no answer of the table."""
-    known = list(names)
+    present = list(names)
     return [
-        f"{source}: {option} has {answer!r}, which nobody answered{did_you_mean(answer, known)}"
+        f"{source}: {option} has {answer!r}, which nobody answered{did_you_mean(answer, present)}"
         for answer in answers
-        if answer not in known
+        if answer not in present
     ]

@@ -15,15 +15,15 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_matrix
 from scipy.special import digamma, logsumexp, softmax
 
-from ldl.annotations.checks import as_predictions, as_votes
-from ldl.annotations.dirichlet import DirichletMultinomial, check_several, log_rising
+from ldl.annotations.checks import as_predictions, as_votes, check_several
+from ldl.annotations.dirichlet import DirichletMultinomial, log_rising
 from ldl.errors import LDLError
 from ldl.labels import KL_FLOOR
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
 """Numbers of components that are compared."""
 
-PATIENCE = 2
+SIZES_WITHOUT_GAIN = 2
 """Sizes without a better held-out likelihood after which no larger ones are tried."""
 
 FOLDS = 5
@@ -44,10 +44,10 @@ MOST_VOTES = 100
 STARTS, WARM_STEPS = 3, 15
 """Starts of a fit, and the steps of EM from each; the best start continues."""
 
-STEPS = 150
+MOST_FIT_STEPS = 150
 """Most steps of the fit of all parameters from the best start."""
 
-RANGE = (-7.0, 6.5)
+LOG_ALPHA_RANGE = (-7.0, 6.5)
 """Range of the logarithm of a parameter. Below it a component would exclude a label for good."""
 
 MODEL_VOTES = (-6.0, 12.0)
@@ -98,8 +98,8 @@ class DirichletMixture:
         counts = as_votes(counts, empty=True)
         check_several(counts)
         rows, units = sample_items(counts), units_of(groups, len(counts))
-        known = None if groups is None else units[rows]
-        return fit_size(counts[rows], choose_size(counts[rows], known, sizes) if len(sizes) > 1 else sizes[0])
+        sampled_groups = None if groups is None else units[rows]
+        return fit_size(counts[rows], choose_size(counts[rows], sampled_groups, sizes) if len(sizes) > 1 else sizes[0])
 
     def log_likelihood(self, counts: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of the votes (N, C) of each item in one order, (N,)."""
@@ -129,8 +129,8 @@ class DirichletMixture:
         def loss(log_s: float) -> float:
             return -float(Posterior(self, prediction, float(np.exp(log_s))).log_likelihood(counts).sum())
 
-        found = minimize_scalar(loss, bounds=MODEL_VOTES, method="bounded", options={"xatol": 1e-5})
-        return float(np.exp(found.x))
+        optimum = minimize_scalar(loss, bounds=MODEL_VOTES, method="bounded", options={"xatol": 1e-5})
+        return float(np.exp(optimum.x))
 
     def _joint(self, counts: np.ndarray) -> np.ndarray:
         """Return the logarithms (N, K) of the probabilities of a component and the votes of an item."""
@@ -221,23 +221,23 @@ def choose_size(counts: np.ndarray, groups: np.ndarray | None = None, sizes: Seq
         groups: (N,) of any type; a group is held out as a whole. None holds out items.
         sizes: Numbers of components, rising.
     """
-    units, parts = units_of(groups, len(counts)), split_items(groups, len(counts))
-    numbers, several = np.unique(parts), counts.sum(1) > 1
-    if len(np.unique(parts[several])) < 2:  # without one part, no item may have two votes
+    units, folds = units_of(groups, len(counts)), split_items(groups, len(counts))
+    numbers, several = np.unique(folds), counts.sum(1) > 1
+    if len(np.unique(folds[several])) < 2:  # without one part, no item may have two votes
         return 1
-    enough = np.searchsorted(np.cumsum([np.sum(parts == number) for number in numbers]), MOST_HELD_OUT) + 1
-    held = np.concatenate([np.flatnonzero(parts == number) for number in numbers[:enough]])
+    enough = np.searchsorted(np.cumsum([np.sum(folds == number) for number in numbers]), MOST_HELD_OUT) + 1
+    held = np.concatenate([np.flatnonzero(folds == number) for number in numbers[:enough]])
     thin, best, size, since = thinned(counts), np.full(len(held), -np.inf), 1, 0
     for tried in sizes:
         if tried > 1 and tried * LEAST_ITEMS > several.sum():
             break
-        mixtures = [(number, fit_size(thin[parts != number], tried)) for number in numbers[:enough]]
-        each = np.concatenate([mixture.log_likelihood(thin[parts == number]) for number, mixture in mixtures])
+        mixtures = [(number, fit_size(thin[folds != number], tried)) for number in numbers[:enough]]
+        each = np.concatenate([mixture.log_likelihood(thin[folds == number]) for number, mixture in mixtures])
         gains = np.bincount(units[held], each - best)[np.unique(units[held])]
         since += 1
         if np.isinf(best[0]) or gains.mean() > gains.std() / np.sqrt(len(gains)):
             best, size, since = each, tried, 0
-        if since == PATIENCE:
+        if since == SIZES_WITHOUT_GAIN:
             break
     return size
 
@@ -297,8 +297,8 @@ class _Votes:
         pairs, numbers = np.unique(np.stack([label, self.rows[item, label]]), axis=1, return_inverse=True)
         self.labels, self.values = pairs[0].astype(int), pairs[1][:, None]
         self.has_pair = csr_matrix((np.ones(len(item)), (item, numbers.ravel())), (size, pairs.shape[1]))
-        places = (self.labels, np.arange(pairs.shape[1]))
-        self.by_label = csr_matrix((np.ones(pairs.shape[1]), places), (counts.shape[1], pairs.shape[1]))
+        indices = (self.labels, np.arange(pairs.shape[1]))
+        self.by_label = csr_matrix((np.ones(pairs.shape[1]), indices), (counts.shape[1], pairs.shape[1]))
         totals, numbers = np.unique(self.rows.sum(1), return_inverse=True)
         self.totals = totals[:, None]
         self.has_total = csr_matrix((np.ones(size), (np.arange(size), numbers.ravel())), (size, len(totals)))
@@ -313,8 +313,8 @@ class _Votes:
 
         ``shares`` (N, K) are the weights of the rows in each component.
         """
-        own, total = alphas[:, self.labels].T, alphas.sum(1)
-        raising = (digamma(own + self.values) - digamma(own)) * (self.has_pair.T @ shares)
+        alpha, total = alphas[:, self.labels].T, alphas.sum(1)
+        raising = (digamma(alpha + self.values) - digamma(alpha)) * (self.has_pair.T @ shares)
         lowering = (digamma(total + self.totals) - digamma(total)) * (self.has_total.T @ shares)
         return (self.by_label @ raising).T, lowering.sum(0)[:, None]
 
@@ -341,9 +341,11 @@ def _fit(counts: np.ndarray, size: int) -> DirichletMixture:
         return -value / items, -np.concatenate(gradient) / items
 
     start = np.concatenate([np.log(alphas).ravel(), log_weights])
-    bounds = [RANGE] * width + [(-20.0, 20.0)] * size
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS, "ftol": 1e-7})
-    return DirichletMixture(softmax(found.x[width:]), np.exp(found.x[:width].reshape(size, -1)))
+    bounds = [LOG_ALPHA_RANGE] * width + [(-20.0, 20.0)] * size
+    optimum = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": MOST_FIT_STEPS, "ftol": 1e-7}
+    )
+    return DirichletMixture(softmax(optimum.x[width:]), np.exp(optimum.x[:width].reshape(size, -1)))
 
 
 def _warm(votes: _Votes, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
@@ -359,7 +361,7 @@ def _warm(votes: _Votes, size: int, rng: np.random.Generator) -> tuple[np.ndarra
         far = apart * votes.times
         chosen.append(rng.choice(len(chance), p=far / far.sum() if far.sum() > 0 else chance))
         apart = np.minimum(apart, np.square(shares - shares[chosen[-1]]).sum(1))
-    low, high = np.exp(RANGE)
+    low, high = np.exp(LOG_ALPHA_RANGE)
     alphas = np.clip((shares[chosen] + mean) * shares.shape[1] / 2, 0.01, high)
     log_weights = np.full(size, -np.log(size))
     for _ in range(WARM_STEPS):

@@ -22,7 +22,7 @@ EXACT_VOTES, EXACT_SETS = 3, 1000
 DRAWS, LEAST_DRAWS, MOST_DRAWS = 50_000, 8, 256
 """Draws over all items together, and fewest and most draws for an item."""
 
-CHUNK = 1 << 22
+DRAWN_COUNTS = 1 << 22
 """Largest number of drawn votes times labels in memory at a time."""
 
 Combiner = DirichletMultinomial | DirichletMixture
@@ -103,13 +103,13 @@ def measure_power(
     rows = np.flatnonzero(counts.sum(1) > exact + 1)
     if raters > exact and len(rows):
         draws, rng = int(np.clip(DRAWS // len(rows), LEAST_DRAWS, MOST_DRAWS)), np.random.default_rng(0)
-        each = max(1, CHUNK // (draws * max(counts.shape[1], combiner.size)))
-        for part in np.split(rows, range(each, len(rows), each)):
-            drawn = np.repeat(part, draws)
+        each = max(1, DRAWN_COUNTS // (draws * max(counts.shape[1], combiner.size)))
+        for batch in np.split(rows, range(each, len(rows), each)):
+            drawn = np.repeat(batch, draws)
             state = start[np.zeros(len(drawn), int) if common else drawn]
-            found = _over_draws(counts[drawn], state, raters, rng).reshape(len(part), draws, -1)[:, :, exact + 1 :]
-            nll[part, exact + 1 :] = found.mean(1)
-            variance[part, exact + 1 :] = found.var(1, ddof=1) / draws
+            drawn_nll = _over_draws(counts[drawn], state, raters, rng).reshape(len(batch), draws, -1)[:, :, exact + 1 :]
+            nll[batch, exact + 1 :] = drawn_nll.mean(1)
+            variance[batch, exact + 1 :] = drawn_nll.var(1, ddof=1) / draws
     return PowerCurves(nll, variance)
 
 
@@ -188,17 +188,17 @@ def _of_one(counts: np.ndarray, alphas: np.ndarray, raters: int) -> np.ndarray:
     """
     votes = counts.sum(1)
     item, label = np.nonzero(counts)
-    own, others = counts[item, label].astype(np.int64) - 1, votes[item].astype(np.int64) - 1
+    alike, others = counts[item, label].astype(np.int64) - 1, votes[item].astype(np.int64) - 1
     share, start, total = counts[item, label] / votes[item], alphas[item, label], alphas.sum(1)[item]
     log_choose = _LogChoose(int(votes.max(initial=0)))
     nll = np.full((len(counts), raters + 1), np.nan)
     for k in range(raters + 1):
         expected = np.zeros(len(item))
-        kept = np.flatnonzero(others >= k)
+        rows = np.flatnonzero(others >= k)
         for same in range(k + 1):
-            logs = log_choose(own[kept], same) + log_choose((others - own)[kept], k - same)
-            chance = np.exp(logs - log_choose(others[kept], k))
-            expected[kept] -= chance * np.log((start[kept] + same) / (total[kept] + k))
+            logs = log_choose(alike[rows], same) + log_choose((others - alike)[rows], k - same)
+            chance = np.exp(logs - log_choose(others[rows], k))
+            expected[rows] -= chance * np.log((start[rows] + same) / (total[rows] + k))
         sums = np.bincount(item, share * expected, len(counts))
         nll[votes > k, k] = sums[votes > k]
     return nll
@@ -210,8 +210,8 @@ class _LogChoose:
     def __init__(self, most: int) -> None:
         self.factorials = gammaln(np.arange(most + 2) + 1.0)
 
-    def __call__(self, whole: np.ndarray, part: int) -> np.ndarray:
-        possible = (part >= 0) & (whole >= part)
-        rest = np.where(possible, whole - part, 0)
-        found = self.factorials[whole.clip(0)] - self.factorials[max(part, 0)] - self.factorials[rest]
-        return np.where(possible, found, -np.inf)
+    def __call__(self, whole: np.ndarray, chosen: int) -> np.ndarray:
+        possible = (chosen >= 0) & (whole >= chosen)
+        rest = np.where(possible, whole - chosen, 0)
+        logs = self.factorials[whole.clip(0)] - self.factorials[max(chosen, 0)] - self.factorials[rest]
+        return np.where(possible, logs, -np.inf)

@@ -23,14 +23,14 @@ import numpy as np
 import pandas as pd
 
 from ldl.annotations.answers import Duplicates, Multiple, answers_of, check_choice, heading_rows
-from ldl.annotations.columns import Layout, VoteColumns, find_columns, listed_names
+from ldl.annotations.columns import Layout, VoteColumns, VoteOptions, find_columns, listed_names
 from ldl.annotations.counting import counts_of, place_of
 from ldl.annotations.labels import LabelType, label_space, look_alikes, natural_order, unused
 from ldl.annotations.votes import Annotations, spellings
 from ldl.errors import LDLError, some
-from ldl.labels import LABEL_PREFIX
-from ldl.tables import open_named
-from ldl.tables.entries import MISSING, as_pandas, spelling, to_names
+from ldl.labels import LABEL_PREFIX, LabelSpace
+from ldl.tables import CsvTable, Parquet, open_named
+from ldl.tables.entries import MISSING, as_pandas, check_distinct_names, spelling, to_names
 from ldl.tables.roles import Role, usual_columns
 
 
@@ -93,40 +93,29 @@ def read_annotations(
     check_choice("duplicates", duplicates, Duplicates)
     check_choice("multiple", multiple, Multiple)
     table, name = _read(source)
-    columns = find_columns(
-        table.columns,
-        name,
-        layout,
-        item_column=item_column,
-        rater_column=rater_column,
-        vote_column=vote_column,
-        label_columns=label_columns,
-        rater_columns=rater_columns,
-        votes_column=votes_column,
-        group_column=group_column,
+    options = VoteOptions(
+        item_column, rater_column, vote_column, label_columns, rater_columns, votes_column, group_column
     )
-    given = {"item_column": item_column, "rater_column": rater_column, "vote_column": vote_column}
-    notes = _unclear_columns(table, columns, given, name)
+    columns = find_columns(table.columns, name, layout, options)
+    notes = _unclear_columns(table, columns, options, name)
     listed = listed_names(order)
     table = _without_headings(table, columns, bool(listed), name, notes)
     listed = listed or _category_order(table, columns, name)
     excluded = [spelling(answer, numeral=True) for answer in listed_names(no_vote)]
-    if both := [
-        label for label in excluded if label in {spelling(label, numeral=True) for label in listed_names(order)}
-    ]:
+    ordered = {spelling(label, numeral=True) for label in listed_names(order)}
+    if both := [label for label in excluded if label in ordered]:
         raise LDLError(f"{name}: {some(both)} is in the order of labels and in no_vote; leave it out of one of them")
     reader = _Reader(name, table, columns, spell, label_type, listed, excluded, duplicates, multiple, notes)
-    made = reader.from_counts() if columns.layout == "counts" else reader.from_votes()
-    if not len(made):
-        raise LDLError(f"{name}: none of {made.left_out} items has a vote; give votes, or correct the columns")
-    if made.left_out and unlabelled == "error":
-        raise LDLError(f"{name}: {made.left_out} items have no vote; remove them, or pass unlabelled='drop'")
-    if columns.group is not None:
-        made = replace(made, groups=reader.groups(made.items))
-    made = replace(made, notes=tuple(notes))
+    annotations = reader.from_counts() if columns.layout == "counts" else reader.from_votes()
+    left_out = annotations.left_out
+    if not len(annotations):
+        raise LDLError(f"{name}: none of {left_out} items has a vote; give votes, or correct the columns")
+    if left_out and unlabelled == "error":
+        raise LDLError(f"{name}: {left_out} items have no vote; remove them, or pass unlabelled='drop'")
+    groups = None if columns.group is None else reader.groups(annotations.items)
     for note in notes:
         warnings.warn(note, stacklevel=2)
-    return made
+    return replace(annotations, groups=groups, notes=tuple(notes))
 
 
 @dataclass
@@ -159,86 +148,105 @@ class _Reader:
     def from_counts(self) -> Annotations:
         """Read counts or shares in label columns."""
         columns, total = list(self.columns.labels), self.columns.total
-        kept = self._check_items()
+        rows = self._check_items()
         counts, percent = counts_of(self.table, columns, total, self.name, self.notes)
+        counted = total is not None or not percent and bool((counts == np.round(counts)).all())
         names = [column.removeprefix(LABEL_PREFIX) if isinstance(column, str) else column for column in columns]
         names = [spelling(name, numeral=True) for name in names]
-        counted = total is not None or not percent and bool((counts == np.round(counts)).all())
-        use = np.array([name not in self.no_vote for name in names])
-        if not use.any():
-            raise LDLError(f"{self.name}: all label columns are in no_vote; leave out those that are labels")
-        self.notes += unused(self.no_vote, names, "no_vote", self.name)
-        if dropped := counts[:, ~use].sum():
-            what = "votes" if counted else "shares"
-            self.notes.append(f"{self.name}: {dropped:.10g} {what} of {some(self.no_vote)} are no votes and left out")
-        sums, names, counts = counts.sum(1), [name for name, is_label in zip(names, use) if is_label], counts[:, use]
-        if not counted and dropped:
-            counts *= np.divide(sums, counts.sum(1), out=np.zeros_like(sums), where=counts.sum(1) > 0)[:, None]
-        doubled = f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
-        if len(set(names)) < len(names):
-            raise LDLError(doubled)
-        labels, places, notes = label_space(names, counts.sum(0), self.name, self.label_type, self.order)
-        if len(set(places[places >= 0])) < (places >= 0).sum():
-            raise LDLError(doubled)
-        self.notes += notes
-        if wrong := [name for name, place in zip(names, places) if place < 0]:
-            raise LDLError(
-                f"{self.name}: the label columns {some(wrong)} are not in the order "
-                f"{some(list(map(str, self.order)))}; give the order all labels"
-            )
-        codes, first = _codes(self.keys[kept])
+        names, counts = self._without_no_votes(names, counts, counted)
+        labels, positions = self._labels_of_columns(names, counts.sum(0))
+        codes, first = _codes(self.keys[rows])
         if len(first) < len(codes) and not counted:
             raise LDLError(
                 f"{self.name}: several rows of an item hold shares, which do not add up; pass duplicates first or last"
             )
         summed = np.zeros((len(first), len(labels)))
-        np.add.at(summed, (codes[:, None], places), counts[kept])
+        np.add.at(summed, (codes[:, None], positions), counts[rows])
         voted = summed.sum(1) > 0
-        items = _as_keys(self.items[kept][first], self.keys[kept][first])[voted]
+        items = _as_keys(self.items[rows][first], self.keys[rows][first])[voted]
         left_out = int((~voted).sum())
         return Annotations(
             items, labels, summed[voted], "counts", left_out=left_out, totals=total is not None, percent=percent
         )
 
+    def _without_no_votes(self, names: list[str], counts: np.ndarray, counted: bool) -> tuple[list[str], np.ndarray]:
+        """Return the labels and their columns (N, C) without those in ``no_vote``; shares keep their sums."""
+        use = np.array([name not in self.no_vote for name in names])
+        if not use.any():
+            raise LDLError(f"{self.name}: all label columns are in no_vote; leave out those that are labels")
+        self.notes += unused(self.no_vote, names, "no_vote", self.name)
+        sums, dropped = counts.sum(1), counts[:, ~use].sum()
+        names, counts = [name for name, is_label in zip(names, use) if is_label], counts[:, use]
+        if dropped:
+            unit = "votes" if counted else "shares"
+            self.notes.append(f"{self.name}: {dropped:.10g} {unit} of {some(self.no_vote)} are no votes and left out")
+        if dropped and not counted:
+            counts *= np.divide(sums, counts.sum(1), out=np.zeros_like(sums), where=counts.sum(1) > 0)[:, None]
+        return names, counts
+
+    def _labels_of_columns(self, names: list[str], votes: np.ndarray) -> tuple[LabelSpace, np.ndarray]:
+        """Return the label space of columns with these names, and the position of each. Raises LDLError."""
+        columns = some(list(map(str, self.columns.labels)))
+        doubled = f"{self.name}: the label columns {columns} name a label twice; add them up"
+        if len(set(names)) < len(names):
+            raise LDLError(doubled)
+        labels, positions, notes = label_space(names, votes, self.name, self.label_type, self.order)
+        if len(set(positions[positions >= 0])) < (positions >= 0).sum():
+            raise LDLError(doubled)
+        self.notes += notes
+        if wrong := [name for name, position in zip(names, positions) if position < 0]:
+            raise LDLError(
+                f"{self.name}: the label columns {some(wrong)} are not in the order "
+                f"{some(list(map(str, self.order)))}; give the order all labels"
+            )
+        return labels, positions
+
     def from_votes(self) -> Annotations:
         """Read single votes, in the long layout or in a matrix."""
         cells, rows, raters = self._cells()
         answers = answers_of(cells, self.order, self.no_vote, self.multiple, self.name, self.notes)
-        places = np.flatnonzero([bool(answer) for answer in answers])
         voters = None if raters is None else spellings(raters)
-        places = self._check_votes(places, rows, voters)
-        texts = np.array([text for place in places for text in answers[place]], object)
+        voted = self._check_votes(np.flatnonzero([bool(answer) for answer in answers]), rows, voters)
+        texts = np.array([text for cell in voted for text in answers[cell]], object)
         if not len(texts):
             columns = [self.columns.vote] if self.columns.layout == "long" else self.columns.raters
             raise LDLError(f"{self.name} has no vote; fill in {', '.join(map(str, columns[:8]))}")
-        owners = np.repeat(places, [len(answers[place]) for place in places])
-        rows = rows[owners]
+        cell_of = np.repeat(voted, [len(answers[cell]) for cell in voted])
+        rows = rows[cell_of]
+        labels, label_of = self._labels_of_votes(texts)
+        items, first = _codes(self.keys[rows])
+        counts = np.zeros((len(first), len(labels)))
+        np.add.at(counts, (items, label_of), 1.0)
+        total = len(self.table) if self.columns.item is None else len(set(self.keys) - {""})
+        keys = _as_keys(self.items[rows[first]], self.keys[rows[first]])
+        self._note_names("items", self.keys[rows])
+        if raters is None or voters is None:
+            if len(first) < len(texts):
+                self.notes.append(
+                    f"{self.name}: no column names the rater, so each row is a vote of its own; name it with "
+                    "rater_column"
+                )
+            return Annotations(keys, labels, counts, self.columns.layout, None, total - len(first))
+        self._note_names("raters", voters[cell_of])
+        rater_of, first_vote = _codes(voters[cell_of])
+        chosen = cell_of[first_vote]
+        names = _as_keys(raters[chosen], voters[chosen])[rater_of]
+        return Annotations(keys, labels, counts, self.columns.layout, names, total - len(first))
+
+    def _labels_of_votes(self, texts: np.ndarray) -> tuple[LabelSpace, np.ndarray]:
+        """Return the label space of votes (V,), and the position of the label of each. Raises LDLError."""
         names = natural_order(dict.fromkeys(texts))
         codes = pd.Index(names).get_indexer(texts)
         votes = np.bincount(codes, minlength=len(names))
-        labels, numbers, notes = label_space(names, votes, self.name, self.label_type, self.order)
+        labels, positions, notes = label_space(names, votes, self.name, self.label_type, self.order)
         self.notes += notes
-        if (lost := numbers[codes] < 0).any():
+        label_of = positions[codes]
+        if (lost := label_of < 0).any():
             raise LDLError(
                 f"{self.name}: {int(lost.sum())} votes are for no label of the order, the first is {texts[lost][0]!r}; "
                 f"the labels are {some(list(labels.names))}; correct the vote, or pass it as no_vote"
             )
-        items, first = _codes(self.keys[rows])
-        counts = np.zeros((len(first), len(labels)))
-        np.add.at(counts, (items, numbers[codes]), 1.0)
-        total = len(self.table) if self.columns.item is None else len(set(self.keys) - {""})
-        keys, known = _as_keys(self.items[rows[first]], self.keys[rows[first]]), None
-        self._note_names("items", self.keys[rows])
-        if raters is not None and voters is not None:
-            self._note_names("raters", voters[owners])
-            number, first_vote = _codes(voters[owners])
-            chosen = owners[first_vote]
-            known = _as_keys(raters[chosen], voters[chosen])[number]
-        elif len(first) < len(texts):
-            self.notes.append(
-                f"{self.name}: no column names the rater, so each row is a vote of its own; name it with rater_column"
-            )
-        return Annotations(keys, labels, counts, self.columns.layout, known, total - len(first))
+        return labels, label_of
 
     def _cells(self) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
         """Return the cells of votes, with the row and the rater of each; raters are None if they are unknown."""
@@ -246,44 +254,44 @@ class _Reader:
         if columns.layout == "long":
             raters = None if columns.rater is None else table[columns.rater].to_numpy(object)
             return list(table[columns.vote].to_numpy(object)), np.arange(len(table)), raters
-        kept = np.flatnonzero(self._check_items())
-        matrix = [table[column].to_numpy(object)[kept] for column in columns.raters]
+        used = np.flatnonzero(self._check_items())
+        matrix = [table[column].to_numpy(object)[used] for column in columns.raters]
         cells = [cell for row in zip(*matrix) for cell in row]
         raters = np.empty(len(columns.raters), object)
         raters[:] = columns.raters
-        return cells, np.repeat(kept, len(raters)), np.tile(raters, len(kept))
+        return cells, np.repeat(used, len(raters)), np.tile(raters, len(used))
 
-    def _check_votes(self, places: np.ndarray, rows: np.ndarray, voters: np.ndarray | None) -> np.ndarray:
-        """Return those of the votes at ``places`` that count, by ``duplicates``. Raises LDLError."""
-        keys = self.keys[rows[places]]
-        names = None if voters is None else voters[places]
+    def _check_votes(self, cells: np.ndarray, rows: np.ndarray, voters: np.ndarray | None) -> np.ndarray:
+        """Return those of the ``cells`` with votes that count, by ``duplicates``. Raises LDLError."""
+        keys = self.keys[rows[cells]]
+        names = None if voters is None else voters[cells]
         nameless = (keys == "") if names is None else (keys == "") | (names == "")
         if nameless.any():
-            who = f"no {self.columns.item}" + ("" if names is None else f" or no {self.columns.rater}")
+            absent = f"no {self.columns.item}" + ("" if names is None else f" or no {self.columns.rater}")
             raise LDLError(
-                f"{self.name}: some votes have {who}, the first in {self._place(rows[places[nameless.argmax()]])}; "
+                f"{self.name}: some votes have {absent}, the first in {self._place(rows[cells[nameless.argmax()]])}; "
                 "fill them in, or remove the rows"
             )
         if names is None:
-            return places
+            return cells
         items, raters = _codes(keys)[0], _codes(names)[0]
-        what = "votes are by a rater who has voted on the item before, the first by"
         pairs = pd.Series(items.astype(np.int64) * (raters.max(initial=0) + 1) + raters)
-        return places[self._chosen(pairs, what, lambda vote: f"{names[vote]!r} on {keys[vote]!r}")]
+        repeats = "votes are by a rater who has voted on the item before, the first by"
+        return cells[self._chosen(pairs, repeats, lambda vote: f"{names[vote]!r} on {keys[vote]!r}")]
 
     def groups(self, items: np.ndarray) -> np.ndarray:
         """Return the group of each item (N,). Raises LDLError for an item without a group, or with several."""
         column, wanted = self.columns.group, pd.Index(spellings(items), dtype=object)
-        places = wanted.get_indexer(pd.Index(self.keys, dtype=object))
+        positions = wanted.get_indexer(pd.Index(self.keys, dtype=object))
         names = spellings(self.table[column].to_numpy(object))
-        rows = pd.DataFrame({"item": places, "group": names})[places >= 0]
+        rows = pd.DataFrame({"item": positions, "group": names})[positions >= 0]
         first = rows.drop_duplicates()
         missing, several = first["group"].str.lower().isin(MISSING), first["item"].duplicated()
-        for wrong, what in ((missing, "have no"), (several, "are in several groups of")):
+        for wrong, mistake in ((missing, "have no"), (several, "are in several groups of")):
             if wrong.any():
                 count, item = first["item"][wrong].nunique(), wanted[first["item"][wrong].iloc[0]]
                 raise LDLError(
-                    f"{self.name}: {count} items {what} {column}, the first is {item!r}; give every item one group"
+                    f"{self.name}: {count} items {mistake} {column}, the first is {item!r}; give every item one group"
                 )
         self.notes += look_alikes(dict.fromkeys(first["group"], "a group"), "groups", self.name, case=False)
         row = first.index.to_numpy()[first["item"].argsort()]
@@ -297,32 +305,31 @@ class _Reader:
                 f"{self.name}: {int(gaps.sum())} rows have no {item}, the first is {self._place(gaps.argmax())}; fill "
                 "it in"
             )
-        return self._chosen(
-            pd.Series(keys), f"rows repeat an item of {item}, the first is", lambda row: repr(keys[row])
-        )
+        repeats = f"rows repeat an item of {item}, the first is"
+        return self._chosen(pd.Series(keys), repeats, lambda row: repr(keys[row]))
 
-    def _chosen(self, keys: pd.Series, what: str, shown: Callable[[int], str]) -> np.ndarray:
+    def _chosen(self, keys: pd.Series, repeats: str, shown: Callable[[int], str]) -> np.ndarray:
         """Return which of repeated keys count. Raises LDLError if none may repeat."""
         twice = keys.duplicated().to_numpy()
         if not twice.any():
             return np.ones(len(keys), bool)
-        said = f"{self.name}: {int(twice.sum())} {what} {shown(int(twice.argmax()))}"
+        message = f"{self.name}: {int(twice.sum())} {repeats} {shown(int(twice.argmax()))}"
         if self.duplicates == "error":
-            add = "add up their votes" if what.startswith("rows") else "keep one vote per rater and item"
-            raise LDLError(f"{said}; {add}, or pass duplicates first, last or keep")
+            add = "add up their votes" if repeats.startswith("rows") else "keep one vote per rater and item"
+            raise LDLError(f"{message}; {add}, or pass duplicates first, last or keep")
         if self.duplicates == "keep":
-            self.notes.append(f"{said}; all count")
+            self.notes.append(f"{message}; all count")
             return np.ones(len(keys), bool)
-        self.notes.append(f"{said}; the {self.duplicates} counts")
+        self.notes.append(f"{message}; the {self.duplicates} counts")
         return ~keys.duplicated(keep=self.duplicates).to_numpy()
 
-    def _note_names(self, what: str, keys: np.ndarray) -> None:
+    def _note_names(self, role: str, keys: np.ndarray) -> None:
         """Note names of items or raters that look alike, or look like gaps."""
         names = {str(name): f"{count} votes" for name, count in pd.Series(keys).value_counts(sort=False).items()}
-        self.notes += look_alikes(names, what, self.name, case=False)
+        self.notes += look_alikes(names, role, self.name, case=False)
         if gaps := [name for name in names if name.lower() in MISSING]:
             self.notes.append(
-                f"{self.name}: {some(gaps)} among the {what} is taken as a name ({names[gaps[0]]}); if it is a gap, "
+                f"{self.name}: {some(gaps)} among the {role} is taken as a name ({names[gaps[0]]}); if it is a gap, "
                 "leave the field empty"
             )
 
@@ -357,19 +364,21 @@ def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     elif not isinstance(source, str | Path):
         raise LDLError(f"votes are read from a file or a data frame, not from {type(source).__name__}")
     else:
-        name, opened = str(source), open_named(Path(source))
-        if opened is None:
-            raise LDLError(
-                f"{name}: unknown kind of file; save the votes as .csv with commas between fields, as .tsv with tabs, "
-                "or as .parquet"
-            )
+        name, opened = str(source), open_votes(Path(source))
         # Fields of a CSV file as text, so that keys such as 007 keep their zeros.
         table = opened.texts(opened.header)
-    if (twice := table.columns.duplicated()).any():
-        raise LDLError(
-            f"{name}: column {str(table.columns[twice][0])!r} is there twice; give every column a name of its own"
-        )
+    check_distinct_names(table.columns, name)
     return table, name
+
+
+def open_votes(path: Path) -> CsvTable | Parquet:
+    """Return the named columns of a file of votes. Raises LDLError for a file that is absent or of another kind."""
+    if (table := open_named(path)) is None:
+        raise LDLError(
+            f"{path}: unknown kind of file; save the votes as .csv with commas between fields, as .tsv with tabs, or "
+            "as .parquet"
+        )
+    return table
 
 
 def _category_order(table: pd.DataFrame, columns: VoteColumns, name: str) -> list[Any]:
@@ -395,14 +404,14 @@ def _without_headings(
     return table[~headings]
 
 
-def _unclear_columns(table: pd.DataFrame, columns: VoteColumns, given: dict[str, Any], name: str) -> list[str]:
+def _unclear_columns(table: pd.DataFrame, columns: VoteColumns, options: VoteOptions, name: str) -> list[str]:
     """Return notes about columns that a usual name does not decide, and about those beside votes."""
     notes = []
     roles: tuple[tuple[Role, Any], ...] = (("item", columns.item), ("rater", columns.rater), ("vote", columns.vote))
     for role, column in roles:
         option = f"{role}_column"
         others = [other for other in usual_columns(table.columns, role) if other not in columns.all]
-        if columns.layout == "long" and given[option] is None and column is not None and others:
+        if columns.layout == "long" and getattr(options, option) is None and column is not None and others:
             notes.append(
                 f"{name}: column {column!r} is read as the {role}, although {some(list(map(str, others)))} may be it; "
                 f"pass {option}"

@@ -11,13 +11,13 @@ from ldl.annotations.mixture import DirichletMixture, choose_size, combiner_in_w
 from ldl.annotations.power import PowerCurves, measure_power, whole_votes
 from ldl.annotations.votes import Annotations
 
-ORDERS = 200
+RANDOM_ORDERS = 200
 """Random orders of the items that the order of the table is compared with."""
 
-ORDERED = 5
+SORTED_DEVIATIONS = 5
 """Standard deviations over random orders from which on a table does not count as randomly ordered."""
 
-SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100)
+SHOWN_RATERS = (0, 1, 2, 3, 5, 10, 20, 50, 100)
 """Numbers of raters whose result is shown, besides the largest."""
 
 
@@ -58,7 +58,7 @@ def summarize(annotations: Annotations) -> list[str]:
         f"power       expected NLL of a vote that others on its item predict ({len(powers.nll)} items), in nats; "
         f"combined by {combiner_in_words([size])}"
     )
-    shown_raters = [*(k for k in SHOWN if k < most), most]
+    shown_raters = [*(k for k in SHOWN_RATERS if k < most), most]
     drawn = [f" ± {error[k]:.4f}" if error[k] > 0 else "" for k in shown_raters]
     return lines + [f"            {k:4} others  {curve[k]:.4f}{around}" for k, around in zip(shown_raters, drawn)]
 
@@ -83,15 +83,15 @@ def _held_out_power(counts: np.ndarray, groups: np.ndarray | None) -> tuple[int,
     """Return the number of components, and the curves of all items that have enough votes."""
     counts = whole_votes(counts)
     raters = most_raters(counts)
-    parts, sample = split_items(groups, len(counts)), sample_items(counts)
+    folds, sample = split_items(groups, len(counts)), sample_items(counts)
     size = choose_size(counts[sample], None if groups is None else np.asarray(groups)[sample])
     if size == 1:  # a mean and a concentration do not overfit
         rows = items_with_more(counts, raters)
         return 1, measure_power(counts[rows], DirichletMultinomial.fit(counts), raters)
     curves = []
-    for number in np.unique(parts):
-        held = np.flatnonzero((parts == number) & (counts.sum(1) > raters))
-        mixture = DirichletMixture.fit(counts[parts != number], sizes=(size,))
+    for number in np.unique(folds):
+        held = np.flatnonzero((folds == number) & (counts.sum(1) > raters))
+        mixture = DirichletMixture.fit(counts[folds != number], sizes=(size,))
         curves.append(measure_power(counts[held], mixture, raters))
     return size, PowerCurves(*(np.concatenate(column) for column in zip(*curves)))
 
@@ -104,10 +104,10 @@ def _order(shares: np.ndarray) -> str:
     def agreement(rows: np.ndarray) -> float:
         return float((rows[1:] * rows[:-1]).sum(1).mean())
 
-    rng, own = np.random.default_rng(0), agreement(shares)
-    chance = np.array([agreement(shares[rng.permutation(len(shares))]) for _ in range(ORDERS)])
-    sorted_ = own > chance.mean() + ORDERED * chance.std()
+    rng, observed = np.random.default_rng(0), agreement(shares)
+    chance = np.array([agreement(shares[rng.permutation(len(shares))]) for _ in range(RANDOM_ORDERS)])
+    sorted_ = observed > chance.mean() + SORTED_DEVIATIONS * chance.std()
     return (
         f"items look {'sorted or grouped' if sorted_ else 'to be in random order'}: votes on items in successive rows "
-        f"agree with probability {own:.3f}, {chance.mean():.3f} by chance"
+        f"agree with probability {observed:.3f}, {chance.mean():.3f} by chance"
     )

@@ -13,6 +13,7 @@ import pandas as pd  # not imported late: scikit-learn imports pandas anyway
 from ldl.annotations.columns import Layout, matching_columns
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.moved import old_names
 from ldl.tables.entries import spelling
 
 __all__ = ["Annotations", "Layout", "matching_columns", "vote_counts"]
@@ -98,58 +99,58 @@ class Annotations:
                 f"{source}: {int(twice.sum())} rows repeat an item, the first is {index[twice][0]!r}; give every "
                 "item one row"
             )
-        places = index.get_indexer(pd.Index(spellings(self.items), dtype=object))
-        lost, notes = places < 0, self.notes
+        positions = index.get_indexer(pd.Index(spellings(self.items), dtype=object))
+        lost, notes = positions < 0, self.notes
         if lost.any():
-            said = (
+            message = (
                 f"{int(lost.sum())} of {len(self)} items with votes are not in {source}, the first is "
                 f"{str(self.items[lost][0])!r}" + (f", where the table has {index[0]!r}" if len(index) else "")
             )
             if unknown_items == "error" or lost.all():
                 fix = "" if lost.all() else ", or pass unknown_items drop to leave them out"
-                raise LDLError(f"{said}; correct the keys{fix}")
-            warnings.warn(f"{said}; they are left out", stacklevel=2)
-            notes = (*notes, f"{said}; they are left out")
-        order = np.argsort(places, kind="stable")[int(lost.sum()) :]
+                raise LDLError(f"{message}; correct the keys{fix}")
+            warnings.warn(f"{message}; they are left out", stacklevel=2)
+            notes = (*notes, f"{message}; they are left out")
+        order = np.argsort(positions, kind="stable")[int(lost.sum()) :]
         missing = len(index) - len(order)
         if missing and unlabelled == "error":
-            first = index[np.setdiff1d(np.arange(len(index)), places)[0]]
+            first = index[np.setdiff1d(np.arange(len(index)), positions)[0]]
             raise LDLError(
                 f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass "
                 "unlabelled='drop'"
             )
         groups = None if self.groups is None else self.groups[order]
-        found = replace(
+        joined = replace(
             self, items=self.items[order], counts=self.counts[order], left_out=missing, groups=groups, notes=notes
         )
-        return found, places[order]
+        return joined, positions[order]
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __str__(self) -> str:
         votes, kind = self.votes, "votes" if self.counted else "shares"
-        known = ", raters unknown" if self.layout == "long" else ""
+        raters = ", raters unknown" if self.layout == "long" else ""
         if self.raters is not None:
-            known = f", {len(pd.unique(self.raters))} raters"
+            raters = f", {len(pd.unique(self.raters))} raters"
         left = f"; {self.left_out} items without a vote are left out" if self.left_out else ""
         low, high = votes.min(), votes.max()
         each = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         return (
             f"{self.layout} layout, {len(self)} items, {len(self.labels)} {self.labels.kind} labels, "
-            f"{each} {kind} an item{known}{left}"
+            f"{each} {kind} an item{raters}{left}"
         )
 
 
 def spellings(entries: Any) -> np.ndarray:
     """Return the :func:`ldl.tables.entries.spelling` of each entry, (N,) object."""
-    known: dict[str, str] = {}
+    cache: dict[str, str] = {}
     spelled = np.empty(len(entries), object)
-    for place, entry in enumerate(pd.Series(entries).astype(object).to_numpy()):
+    for row, entry in enumerate(pd.Series(entries).astype(object).to_numpy()):
         if type(entry) is str:
-            spelled[place] = known[entry] if entry in known else known.setdefault(entry, spelling(entry))
+            spelled[row] = cache[entry] if entry in cache else cache.setdefault(entry, spelling(entry))
         else:
-            spelled[place] = spelling(entry)
+            spelled[row] = spelling(entry)
     return spelled
 
 
@@ -162,3 +163,6 @@ def vote_counts(shares: np.ndarray, votes: np.ndarray) -> np.ndarray:
     counts = np.asarray(shares, np.float64) * votes
     near = np.round(counts)
     return near if (np.abs(counts - near) < 1e-3 + 1e-6 * votes).all() else counts
+
+
+__getattr__ = old_names(__name__)

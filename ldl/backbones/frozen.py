@@ -130,14 +130,16 @@ def _augmented(backbone: Backbone, data: LDLDataModule, device: torch.device) ->
         rows = numbers[start : start + data.batch_size]
         plain = collate(whole.__getitems__(Draws(rows)))["input"].to(device)
         views = [plain, plain.flip(-1)]
-        views += [collate(random.__getitems__(Draws(rows, seeds=own[rows])))["input"].to(device) for own in seeds]
+        views += [
+            collate(random.__getitems__(Draws(rows, seeds=row_seeds[rows])))["input"].to(device) for row_seeds in seeds
+        ]
         yield torch.stack([copied.frozen_maps(view).float().cpu() for view in views], 1)
 
 
 def _content(data: LDLDataModule) -> str:
     # Inputs without a description belong to this data module, and to one fold if folds are prepared.
-    own = "" if type(data).prepare_fold is LDLDataModule.prepare_fold else f"fold {data.fold}"
-    return data.content_key or own
+    fold = "" if type(data).prepare_fold is LDLDataModule.prepare_fold else f"fold {data.fold}"
+    return data.content_key or fold
 
 
 def _key(state: Mapping[str, Tensor], content: str) -> str:
@@ -148,7 +150,7 @@ def _key(state: Mapping[str, Tensor], content: str) -> str:
     return digest.hexdigest()[:20]
 
 
-def _cached(key: str, data: LDLDataModule, what: str, make: Callable[[], Iterator[Tensor]]) -> Tensor:
+def _cached(key: str, data: LDLDataModule, content: str, make: Callable[[], Iterator[Tensor]]) -> Tensor:
     """Return the parts of ``make`` for all instances as one tensor (size, ...).
 
     If the data have a ``content_key``, they are computed once, stored on disk under ``key`` and memory-mapped.
@@ -157,14 +159,14 @@ def _cached(key: str, data: LDLDataModule, what: str, make: Callable[[], Iterato
         return torch.cat(list(make()))
 
     def write(folder: Path) -> None:
-        parts = make()
-        first = next(parts)
+        blocks = make()
+        first = next(blocks)
         with RowWriter(folder / "features.npy", np.float32, (data.size, *first.shape[1:])) as writer:
-            for part in chain([first], parts):
-                writer.append(part.numpy())
+            for block in chain([first], blocks):
+                writer.append(block.numpy())
 
-    place = cache_root(data.cache_dir) / "features" / key
-    folder = cached_folder(place, write, f"computing {what} of {data.size} instances")
+    path = cache_root(data.cache_dir) / "features" / key
+    folder = cached_folder(path, write, f"computing {content} of {data.size} instances")
     return torch.from_numpy(np.load(folder / "features.npy", mmap_mode="c", allow_pickle=False))
 
 

@@ -13,10 +13,13 @@ from ldl.backbones.base import Backbone
 from ldl.batch import run_seed
 from ldl.errors import LDLError
 from ldl.methods.numba_kernels import compiled
+from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.validation.tensors import check_numbers, check_range
 
-MOST = 4
+__getattr__ = old_names(__name__)
+
+MOST_RECTANGLES = 4
 """Maximum number of rectangles of a feature, which has at least two."""
 
 
@@ -124,42 +127,42 @@ class Haar(Backbone):
             )
 
     def _points(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return places (F, 16) in a flat integral image (B, *shape[1:]), their coefficients, and its row length."""
+        """Return positions (F, 16) in a flat integral image (B, *shape[1:]), their coefficients, and its row length."""
         channel, top, left, bottom, right = self.corners.cpu().numpy().transpose(2, 0, 1)
         mean = self.weights.cpu().double().numpy() / ((bottom - top) * (right - left))
-        places = [
+        positions = [
             (channel * shape[2] + y) * shape[3] + x
             for y, x in ((bottom, right), (top, left), (top, right), (bottom, left))
         ]
-        return np.concatenate(places, 1), np.concatenate([mean, mean, -mean, -mean], 1), shape[3]
+        return np.concatenate(positions, 1), np.concatenate([mean, mean, -mean, -mean], 1), shape[3]
 
 
 def _draw(
     pool: int, channels: int, sides: tuple[int, ...], largest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return channel, top, left, bottom, right of the rectangles, (F, 4, 5), and weights (F, 4), 0 for unused ones."""
-    corners = np.empty((pool, MOST, 5), np.int64)
-    corners[..., 0] = rng.integers(channels, size=(pool, MOST))
+    corners = np.empty((pool, MOST_RECTANGLES, 5), np.int64)
+    corners[..., 0] = rng.integers(channels, size=(pool, MOST_RECTANGLES))
     for axis, side in enumerate(sides):
-        length = rng.integers(1, max(1, round(largest * side)) + 1, (pool, MOST))
+        length = rng.integers(1, max(1, round(largest * side)) + 1, (pool, MOST_RECTANGLES))
         start = rng.integers(side - length + 1)
         corners[..., 1 + axis], corners[..., 3 + axis] = start, start + length
-    weights = rng.uniform(-1, 1, (pool, MOST))
-    weights[np.arange(MOST) >= rng.integers(2, MOST + 1, pool)[:, None]] = 0
+    weights = rng.uniform(-1, 1, (pool, MOST_RECTANGLES))
+    weights[np.arange(MOST_RECTANGLES) >= rng.integers(2, MOST_RECTANGLES + 1, pool)[:, None]] = 0
     return corners, weights
 
 
 @compiled
 def _sum_points(
-    table: np.ndarray, places: np.ndarray, coefficients: np.ndarray, width: int, columns: int, stride: int,
+    table: np.ndarray, positions: np.ndarray, coefficients: np.ndarray, width: int, columns: int, stride: int,
     features: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill ``features`` (B, J, F) with weighted sums of ``table`` (B, ...) at ``places`` (F, P) of every window."""
+    """Fill ``features`` (B, J, F) with weighted sums of ``table`` (B, ...) at ``positions`` (F, P) of every window."""
     for image in range(features.shape[0]):
         for window in range(features.shape[1]):
             sums = table[image, (window // columns * width + window % columns) * stride :]
             for feature in range(features.shape[2]):
                 total = 0.0
-                for point in range(places.shape[1]):
-                    total += coefficients[feature, point] * sums[places[feature, point]]
+                for point in range(positions.shape[1]):
+                    total += coefficients[feature, point] * sums[positions[feature, point]]
                 features[image, window, feature] = total

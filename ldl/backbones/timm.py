@@ -203,8 +203,8 @@ class Timm(TimmNetwork):
     def _cut(self) -> NetworkSplit:
         if self._split is None:
             example = torch.randn(2, *self._shape, generator=torch.Generator().manual_seed(0))
-            place = next(self.network.parameters()).device
-            self._split = NetworkSplit(self.network, self._frozen, self._scaled(example.to(place)))
+            device = next(self.network.parameters()).device
+            self._split = NetworkSplit(self.network, self._frozen, self._scaled(example.to(device)))
         return self._split
 
     def train(self, mode: bool = True) -> Timm:
@@ -287,7 +287,7 @@ class NetworkSplit:
         """Map inputs of the network to maps (B, ...) of its last frozen layer."""
 
         captured: list[Tensor] = []
-        handle = self.last.register_forward_hook(lambda module, given, made: captured.append(made))
+        handle = self.last.register_forward_hook(lambda module, inputs, output: captured.append(output))
         try:
             self.network(inputs)
         finally:
@@ -297,8 +297,8 @@ class NetworkSplit:
     def upper(self, maps: Tensor) -> Any:
         """Map the output of :meth:`lower` to outputs of the network."""
         for module in self.skipped:
-            module.__dict__["forward"] = lambda given, *others: given
-        self.last.__dict__["forward"] = lambda *given: maps
+            module.__dict__["forward"] = lambda inputs, *others: inputs
+        self.last.__dict__["forward"] = lambda *inputs: maps
         try:
             # The frozen layers return the maps unchanged, and layers between them get empty batches.
             return self.network(maps[:0])
@@ -331,16 +331,16 @@ def _adapt(saved: dict[str, Tensor], first: str | Sequence[str], channels: int) 
 
 def frozen_modules(network: nn.Module, held: set[nn.Parameter]) -> list[nn.Module]:
     """Return the largest modules of which all parameters are ``held``."""
-    own = list(network.parameters())
-    if own and held.issuperset(own):
+    parameters = list(network.parameters())
+    if parameters and held.issuperset(parameters):
         return [network]
-    return [found for child in network.children() for found in frozen_modules(child, held)]
+    return [module for child in network.children() for module in frozen_modules(child, held)]
 
 
 def _in_order(network: nn.Module, modules: Sequence[nn.Module], example: Tensor) -> list[nn.Module]:
     """Return the modules in the order in which the network runs them."""
     order: list[nn.Module] = []
-    handles = [module.register_forward_hook(lambda module, given, made: order.append(module)) for module in modules]
+    handles = [module.register_forward_hook(lambda module, inputs, output: order.append(module)) for module in modules]
     with evaluating(network), torch.no_grad():
         network(example)
     for handle in handles:

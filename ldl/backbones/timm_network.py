@@ -22,12 +22,12 @@ from ldl.validation.files import check_file, data_folder, read_text
 
 def local_weights(name: str) -> Path | None:
     """Return the weights file of a timm model in ``LDL_WEIGHTS``, or in ``weights`` beside the data folder, or None."""
-    own = Path(os.path.expanduser(os.environ.get("LDL_WEIGHTS") or "weights"))
-    files = (
-        file for folder in (own, data_folder().parent / "weights") for file in sorted(folder.glob("*.safetensors"))
-    )
-    found = next((file for file in files if name in (file.stem, file.name.partition(".")[0])), None)
-    return found and check_file(found, "weights file", "give another LDL_WEIGHTS")
+    chosen = Path(os.path.expanduser(os.environ.get("LDL_WEIGHTS") or "weights"))
+    for folder in (chosen, data_folder().parent / "weights"):
+        for file in sorted(folder.glob("*.safetensors")):
+            if name in (file.stem, file.name.partition(".")[0]):
+                return check_file(file, "weights file", "give another LDL_WEIGHTS")
+    return None
 
 
 HUB = re.compile(r"hf[-_]hub:")
@@ -83,9 +83,9 @@ class TimmNetwork(Backbone):
         import timm  # here and below, because the import takes as long as all of ldl
 
         super().check_images(input_shape)
-        for given in (self.options or {}).keys() & set(FIXED):
-            raise LDLError(f"{type(self).__name__}.options has {given}, which ldl sets itself; leave it out there")
-        check_arguments(f"timm cannot make {self.name}: {type(self).__name__}.options", self.options or {})
+        for name in (self.options or {}).keys() & set(FIXED):
+            raise LDLError(f"{type(self).__name__}.options has {name}, which ldl sets itself; leave it out there")
+        _check_arguments(f"timm cannot make {self.name}: {type(self).__name__}.options", self.options or {})
         if not HUB.match(self.model) and not timm.is_model(self.model):
             near = did_you_mean(self.model, timm.list_models())
             raise LDLError(f"timm has no model {self.name!r}{near}; see timm.list_models()")
@@ -95,7 +95,7 @@ class TimmNetwork(Backbone):
         """The name as timm lists it, for one of timm's own models on the hub."""
         return re.sub(r"^((hf[-_]hub:)?timm/)", "", self.name)
 
-    def _create(self, what: str, from_hub: bool, online: bool, **options: Any) -> Any:
+    def _create(self, description: str, from_hub: bool, online: bool, **options: Any) -> Any:
         """Create a network, with pretrained weights if ``from_hub``; the hub is contacted only if ``online``."""
         import timm
 
@@ -103,7 +103,7 @@ class TimmNetwork(Backbone):
         model = self.model
         if HUB.match(model) and not online:
             options |= {"num_classes": 1}  # the repository may claim any number, and ldl removes them
-            model = described_in_cache(model, options)
+            model = _described_in_cache(model, options)
         try:
             network = timm.create_model(model, **{**(self.options or {}), "pretrained": from_hub, **options})
             self.pretrained_from = "timm's hub, or its cache" if from_hub else ""
@@ -112,8 +112,8 @@ class TimmNetwork(Backbone):
             if from_hub and self.pretrained == "auto":
                 rank_zero_warn(f"no pretrained weights of {self.name} available: all its layers are random")
                 not_on_hub.add(self.name)
-                return self._create(what, False, online, **options)
-            raise LDLError(f"timm cannot make {what}: {' '.join(str(error).split())[:300]}") from error
+                return self._create(description, False, online, **options)
+            raise LDLError(f"timm cannot make {description}: {' '.join(str(error).split())[:300]}") from error
 
     @property
     def memory_format(self) -> torch.memory_format:
@@ -133,34 +133,34 @@ class TimmNetwork(Backbone):
             self.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
 
 
-def check_arguments(place: str, given: dict[str, Any]) -> None:
-    """Raise LDLError, which begins with ``place``, unless all arguments may be passed to a model of timm.
+def _check_arguments(owner: str, arguments: dict[str, Any]) -> None:
+    """Raise LDLError, which begins with ``owner``, unless all arguments may be passed to a model of timm.
 
     Checkpoints and repositories of the hub name such arguments, of which some would write files or contact a server.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name not in PASSED:
             raise LDLError(
-                f"{place} has {name!r}{did_you_mean(name, PASSED)}; ldl passes on {', '.join(sorted(PASSED))}"
+                f"{owner} has {name!r}{did_you_mean(name, PASSED)}; ldl passes on {', '.join(sorted(PASSED))}"
             )
         entries = value if isinstance(value, list | tuple) else [value]
         numbers = [abs(entry) for entry in entries if isinstance(entry, int | float)]
         most = MOST_LAYERS if name in LAYERS else LARGEST_OPTION
         words = [entry for entry in entries if isinstance(entry, str) and re.fullmatch(r"[\w.-]*", entry)]
-        known = len(numbers) + len(words) + entries.count(None) == len(entries) <= most
-        if not (known and sum(numbers) <= most):
+        accepted = len(numbers) + len(words) + entries.count(None) == len(entries) <= most
+        if not (accepted and sum(numbers) <= most):
             raise LDLError(
-                f"{place}.{name} is {str(value)[:80]}; a number, a word, true, false, null, or a list of them is "
+                f"{owner}.{name} is {str(value)[:80]}; a number, a word, true, false, null, or a list of them is "
                 f"passed on, and the sum of numbers is at most {most}"
             )
 
 
-def described_in_cache(model: str, given: Collection[str]) -> str:
+def _described_in_cache(model: str, overridden: Collection[str]) -> str:
     """Return the folder of the hub's cache that describes a network, as timm names it.
 
     Args:
         model: Name of the network on the hub.
-        given: Names of arguments that take precedence over those of the repository.
+        overridden: Names of arguments that take precedence over those of the repository.
 
     Raises:
         LDLError: The cache does not have it, or it passes other arguments to the network than ``options`` may.
@@ -172,8 +172,10 @@ def described_in_cache(model: str, given: Collection[str]) -> str:
         file = try_to_load_from_cache(repository, "config.json", revision=revision or None)
         if isinstance(file, str):
             try:
-                own = json.loads(read_text(Path(file))).get("model_args") or {}
-                check_arguments(f"{file}: model_args", {name: own[name] for name in own if name not in given})
+                arguments = json.loads(read_text(Path(file))).get("model_args") or {}
+                _check_arguments(
+                    f"{file}: model_args", {name: arguments[name] for name in arguments if name not in overridden}
+                )
             except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 kind = "" if isinstance(error, LDLError) else f"{file} describes no model of timm: "
                 raise LDLError(f"{kind}{error}") from None

@@ -25,8 +25,8 @@ from ldl.validation.files import ABSENT, check_file, kind_of
 
 BagProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "kfold"]
 NO_BAG = "no name of a bag; give every row one"
-LABELS = {-1.0: 0, 0.0: 0, 1.0: 1}
-NO_FEATURES: tuple[Role, ...] = ("bag", "group", "split", "item", "image", "rater", "vote")
+LABEL_NUMBERS = {-1.0: 0, 0.0: 0, 1.0: 1}
+UNUSED_ROLES: tuple[Role, ...] = ("bag", "group", "split", "item", "image", "rater", "vote")
 """Roles of columns that are features only if ``feature_columns`` names them."""
 
 
@@ -105,7 +105,7 @@ def read_bags(path: Path, chosen: BagColumns = BagColumns()) -> BagTable:
     owner = np.array([names.setdefault(str(name), len(names)) for name in bags])
     hint = "" if headed else "; a header must name the columns label and bag"
     labels = table.numbers([label], "" if headed else hint)[:, 0]
-    if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):
+    if len(wrong := np.flatnonzero(~np.isin(labels, list(LABEL_NUMBERS)))):
         table.refuse(wrong[0], label, "no label: these are 0 or -1 (negative) and 1 (positive)")
     columns, taken = table.others(label, bag), "label in column 1, bag in column 2"
     keys: dict[str, str | None] = {}
@@ -117,22 +117,22 @@ def read_bags(path: Path, chosen: BagColumns = BagColumns()) -> BagTable:
     owner = owner[order]
     first = np.flatnonzero(np.diff(owner, prepend=-1))
 
-    def of_bags(entries: np.ndarray, what: str) -> np.ndarray:
+    def of_bags(entries: np.ndarray, content: str) -> np.ndarray:
         entries = entries[order]
         if len(mixed := np.flatnonzero(entries != entries[first][owner])):
             one, other = entries[first][owner[mixed[0]]], entries[mixed[0]]
             raise LDLError(
-                f"{path}: bag {list(names)[owner[mixed[0]]]!r} has several {what}, {str(one)!r} and {str(other)!r}; "
+                f"{path}: bag {list(names)[owner[mixed[0]]]!r} has several {content}, {str(one)!r} and {str(other)!r}; "
                 "give the rows of a bag one"
             )
         return entries[first]
 
-    sides = of_bags(np.array(["negative", "positive"])[[LABELS[value] for value in labels]], "labels")
+    sides = of_bags(np.array(["negative", "positive"])[[LABEL_NUMBERS[value] for value in labels]], "labels")
     groups = None if group is None else of_bags(table.groups(group), f"entries of {group!r}")
     sets = None if split is None else of_bags(split_sets(path, split, table.groups(split)), f"entries of {split!r}")
     label_of_bag = (sides == "positive").astype(int)
-    known = columns if headed else None
-    return BagTable(features[order], owner, label_of_bag, list(names), known, groups, sets, keys, taken)
+    feature_names = columns if headed else None
+    return BagTable(features[order], owner, label_of_bag, list(names), feature_names, groups, sets, keys, taken)
 
 
 def _names_columns(first: list[str]) -> bool:
@@ -154,7 +154,7 @@ def _choose(table: CsvTable, label: str, bag: str, chosen: BagColumns) -> tuple[
     others = [name for name in names if name not in named]
     group = find_group(path, others, chosen.group, chosen.needed)
     split = find_split(path, others, chosen.split, chosen.needed)
-    named_alike = {name for role in NO_FEATURES for name in usual_columns(others, role)} | {
+    named_alike = {name for role in UNUSED_ROLES for name in usual_columns(others, role)} | {
         *label_columns(path, others)
     }
     free = [name for name in others if name not in named_alike]
@@ -165,7 +165,7 @@ def _choose(table: CsvTable, label: str, bag: str, chosen: BagColumns) -> tuple[
         )
     left = [name for name in others if name not in (group, split, *features)]
     parts = [f"label {label!r}, bag {bag!r}"]
-    parts += [f"{what} {name!r}" for what, name in (("group", group), ("split", split)) if name is not None]
+    parts += [f"{fact} {name!r}" for fact, name in (("group", group), ("split", split)) if name is not None]
     parts.append(f"{len(features)} features {some(features)}")
     summary = ", ".join(parts) + (f"; left out {some(left)}, unless --data.feature_columns names them" if left else "")
     return features, {"group_key": group, "split_column": split}, summary
@@ -261,20 +261,18 @@ class Bags(ScaledRows):
     @property
     def _groups(self) -> np.ndarray:
         if self.table.groups is None:
-            raise LDLError(
-                f"{self.path} has no groups to keep apart; name their column with data.group_key, or set another "
-                f"data.protocol than {self.protocol}"
-            )
+            raise self._lacks("has no groups to keep apart", "group_key")
         return self.table.groups
 
     @property
     def _sets(self) -> np.ndarray:
         if self.table.sets is None:
-            raise LDLError(
-                f"{self.path} names no sets of a published split; name their column with data.split_column, or set "
-                "another data.protocol"
-            )
+            raise self._lacks("names no sets of a published split", "split_column")
         return self.table.sets
+
+    def _lacks(self, problem: str, key: str) -> LDLError:
+        fix = f"name their column with data.{key}, or set another data.protocol than {self.protocol}"
+        return LDLError(f"{self.path} {problem}; {fix}")
 
     def rows_of(self, instances: np.ndarray) -> np.ndarray:
         """Return the rows of some bags."""

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.bags.layout import Bags, clusters
+from ldl.bags.layout import PackedBags, clusters
 from ldl.bags.likelihood import Model, likelihood, line_search
 from ldl.errors import LDLError
 from ldl.methods.numba_kernels import compiled
 
-SHARE = 2**18
+VALUES_PER_THREAD = 2**18
 """Smallest number of values for each thread."""
 Cut = Literal["error", "bound"]
 
@@ -78,12 +78,12 @@ def best_stump(
     """
     search = _least_bound if real and cut == "bound" else _least_error
     # Starting a thread for less work costs more than it saves.
-    parts = np.array_split(features, min(threads, 1 + len(features) * len(rows) // SHARE))
+    parts = np.array_split(features, min(threads, 1 + len(features) * len(rows) // VALUES_PER_THREAD))
     if pool is None or len(parts) == 1:
-        found = [search(order, weights, features)]
+        stumps = [search(order, weights, features)]
     else:
-        found = list(pool.map(lambda part: search(order, weights, part), parts))
-    _, feature, last = max(found, key=lambda item: item[0])
+        stumps = list(pool.map(lambda columns: search(order, weights, columns), parts))
+    _, feature, last = max(stumps, key=lambda item: item[0])
     if feature < 0:
         return None
     by_value = order[feature]
@@ -100,7 +100,7 @@ def _outputs(left: np.ndarray, right: np.ndarray, real: bool, prior: float) -> t
     if not real:
         sign = 1.0 if right.sum() >= left.sum() else -1.0
         return -sign, sign
-    low, high = (0.5 * log((part[part > 0].sum() + prior) / (-part[part < 0].sum() + prior)) for part in (left, right))
+    low, high = (0.5 * log((side[side > 0].sum() + prior) / (-side[side < 0].sum() + prior)) for side in (left, right))
     return low, high
 
 
@@ -175,7 +175,7 @@ START_LIMIT = 20.0
 """Largest initial h: probabilities from 4e-18 on, enough for noisy-or over large bags."""
 
 
-class Rules(NamedTuple):
+class BoostingOptions(NamedTuple):
     """Hyperparameters of boosting; see :class:`ldl.bags.milboost.MILBoost`."""
 
     groups: int
@@ -212,7 +212,7 @@ class Ensemble:
 class Scored:
     """Bags with the scores h (N, K) of their instances, their loss, and its negative gradient (N, K)."""
 
-    def __init__(self, bags: Bags, model: Model, groups: int) -> None:
+    def __init__(self, bags: PackedBags, model: Model, groups: int) -> None:
         self.bags = bags
         self.model = model
         self.scores = np.zeros((len(bags.rows), groups))
@@ -229,7 +229,9 @@ class Scored:
         return line_search(self.scores, direction, group, self.bags, self.model, longest, shrinkage)
 
 
-def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, patience: int = 0) -> Ensemble:
+def boost(
+    bags: PackedBags, model: Model, rules: BoostingOptions, held: PackedBags | None = None, patience: int = 0
+) -> Ensemble:
     """Boost one stump per group and round, until no stump lowers the negative log likelihood.
 
     Args:
@@ -282,7 +284,7 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
 
 
 def _stump(
-    train: Scored, group: int, weights: np.ndarray, order: np.ndarray, features: np.ndarray, rules: Rules,
+    train: Scored, group: int, weights: np.ndarray, order: np.ndarray, features: np.ndarray, rules: BoostingOptions,
     pool: ThreadPoolExecutor,
 ) -> Stump | None:  # fmt: skip
     """Return the best stump of a group by ``weights``, scaled by its step; None if it does not raise the likelihood."""

@@ -58,8 +58,8 @@ class EachInstance(Backbone):
         exists = present(inputs.flatten(2))
         if traced():
             filled = torch.where(exists.reshape(*exists.shape, *[1] * (inputs.ndim - 2)), inputs, 0)
-            found = self.backbone(filled.flatten(0, 1)).unflatten(0, exists.shape)
-            return torch.where(exists.unsqueeze(-1), found, torch.nan)
-        found = self.backbone(inputs[exists])
-        features = found.new_full((*exists.shape, found.shape[-1]), torch.nan)
-        return features.index_put((exists,), found)
+            features = self.backbone(filled.flatten(0, 1)).unflatten(0, exists.shape)
+            return torch.where(exists.unsqueeze(-1), features, torch.nan)
+        features = self.backbone(inputs[exists])
+        padded = features.new_full((*exists.shape, features.shape[-1]), torch.nan)
+        return padded.index_put((exists,), features)

@@ -16,11 +16,11 @@ from ldl.errors import LDLError
 from ldl.methods.rows import Rows
 from ldl.methods.training_rows import check_finite, check_targets
 
-STARTS = 50
+KMEANS_STARTS = 50
 """Runs of k-means, of which the best is used."""
 
 
-class Bags(NamedTuple):
+class PackedBags(NamedTuple):
     """Training bags, one instance after another.
 
     Attributes:
@@ -48,7 +48,7 @@ def present(features: Tensor) -> Tensor:
     return ~features.isnan().all(-1)
 
 
-def pack(name: str, rows: Rows, prior: float | None) -> Bags:
+def pack(name: str, rows: Rows, prior: float | None) -> PackedBags:
     """Check and pack the training bags of a head.
 
     Args:
@@ -82,7 +82,7 @@ def pack(name: str, rows: Rows, prior: float | None) -> Bags:
     starts = np.concatenate([[0], counts.cumsum()]).astype(np.int64)
     negative, positive = np.ascontiguousarray(mass.T)
     weight = rows.weight_array
-    return Bags(
+    return PackedBags(
         np.ascontiguousarray(instances.cpu().numpy()),
         starts,
         positive,
@@ -91,14 +91,14 @@ def pack(name: str, rows: Rows, prior: float | None) -> Bags:
     )
 
 
-def choose(bags: Bags, chosen: np.ndarray) -> Bags:
+def choose(bags: PackedBags, chosen: np.ndarray) -> PackedBags:
     """Return the bags with the numbers ``chosen``; their weights stay."""
     spans = [np.arange(bags.starts[i], bags.starts[i + 1]) for i in chosen]
     starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])]).astype(np.int64)
-    return Bags(bags.rows[np.concatenate(spans)], starts, *(part[chosen] for part in bags[2:]))
+    return PackedBags(bags.rows[np.concatenate(spans)], starts, *(column[chosen] for column in bags[2:]))
 
 
-def clusters(bags: Bags, groups: int, whitened: float, seed: int) -> np.ndarray:
+def clusters(bags: PackedBags, groups: int, whitened: float, seed: int) -> np.ndarray:
     """Cluster the instances of positive bags by k-means, weighted by their labels.
 
     If fewer than ``groups`` instances differ, clusters stay empty.
@@ -115,19 +115,19 @@ def clusters(bags: Bags, groups: int, whitened: float, seed: int) -> np.ndarray:
         Cluster of every instance, (N,) in 0..groups - 1; -1 in negative bags.
     """
     weights = np.repeat(bags.positive, np.diff(bags.starts))
-    own = weights > 0
-    found = np.full(len(weights), -1)
+    is_positive = weights > 0
+    cluster = np.full(len(weights), -1)
     # One thread, because sums over several threads are rounded differently.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        rows = _standardize(bags.rows if whitened else bags.rows[own])
+        rows = _standardize(bags.rows if whitened else bags.rows[is_positive])
         if whitened and rows.any():
             axes = PCA(whitened, whiten=True, svd_solver="covariance_eigh").set_output(transform="default")
             rows = axes.fit_transform(rows)
-        rows = rows[own] if whitened else rows
-        means = KMeans(min(groups, len(rows)), n_init=STARTS, random_state=seed % 2**32)
-        found[own] = means.fit_predict(rows, sample_weight=weights[own])
-    return found
+        rows = rows[is_positive] if whitened else rows
+        means = KMeans(min(groups, len(rows)), n_init=KMEANS_STARTS, random_state=seed % 2**32)
+        cluster[is_positive] = means.fit_predict(rows, sample_weight=weights[is_positive])
+    return cluster
 
 
 def _standardize(rows: np.ndarray) -> np.ndarray:

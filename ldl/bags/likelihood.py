@@ -7,22 +7,22 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from ldl.bags.layout import Bags
+from ldl.bags.layout import PackedBags
 from ldl.bags.pooling import Pooling
 from ldl.methods.numba_kernels import compiled, inlined
 
 LSE, GM, NOR, ISR, LSE_SCORE = range(5)
-CODES = {name: code for code, name in enumerate(get_args(Pooling))}
-TINY = 2.0**-52
+POOLING_CODES = {name: code for code, name in enumerate(get_args(Pooling))}
+NEGLIGIBLE = 2.0**-52
 """Value below which the second term of a series vanishes against the first."""
-LIMIT = -700.0
+LEAST_LOG = -700.0
 
 
 class Model(NamedTuple):
     """How the probability of a bag is pooled from its instances.
 
     Attributes:
-        pooling: Code of the MIL pooling, see ``CODES``.
+        pooling: Code of the MIL pooling, see ``POOLING_CODES``.
         r: Sharpness.
         apart: Whether the instances of a negative bag count one by one.
     """
@@ -33,7 +33,7 @@ class Model(NamedTuple):
 
 
 @compiled
-def likelihood(scores: np.ndarray, bags: Bags, model: Model, weights: np.ndarray) -> float:
+def likelihood(scores: np.ndarray, bags: PackedBags, model: Model, weights: np.ndarray) -> float:
     """Return the negative log likelihood of the bags, and compute its negative gradient.
 
     Args:
@@ -51,15 +51,15 @@ def likelihood(scores: np.ndarray, bags: Bags, model: Model, weights: np.ndarray
     loss = 0.0
     for i in range(len(positive)):
         begin, count = starts[i] * groups, (starts[i + 1] - starts[i]) * groups
-        own = h[begin : begin + count]
+        values = h[begin : begin + count]
         p, q, log_p, log_q, share = bag[0, :count], bag[1, :count], bag[2, :count], bag[3, :count], bag[4, :count]
         for j in range(count):
-            odds = exp(-2 * abs(own[j]))
+            odds = exp(-2 * abs(values[j]))
             tail = log1p(odds)
-            log_p[j] = min(2 * own[j], 0.0) - tail
-            log_q[j] = min(-2 * own[j], 0.0) - tail
-            p[j] = (1 if own[j] > 0 else odds) / (1 + odds)
-            q[j] = (odds if own[j] > 0 else 1) / (1 + odds)
+            log_p[j] = min(2 * values[j], 0.0) - tail
+            log_q[j] = min(-2 * values[j], 0.0) - tail
+            p[j] = (1 if values[j] > 0 else odds) / (1 + odds)
+            q[j] = (odds if values[j] > 0 else 1) / (1 + odds)
         if count == 1:
             some, none, share[0] = log_p[0], log_q[0], 1.0
         elif model.pooling == LSE:
@@ -68,16 +68,16 @@ def likelihood(scores: np.ndarray, bags: Bags, model: Model, weights: np.ndarray
             some, none = _gm(log_p, log_q, model.r, share)
         elif model.pooling == NOR:
             none = log_q.sum()
-            some = _log_rest(none) if none < -TINY else _log_sum_exp(log_p)
+            some = _log_rest(none) if none < -NEGLIGIBLE else _log_sum_exp(log_p)
         else:
-            some, none = _odds(own, 2.0 if model.pooling == ISR else model.r, model.pooling, share)
+            some, none = _odds(values, 2.0 if model.pooling == ISR else model.r, model.pooling, share)
         # A weight of 0 gives 0 even if the likelihood is infinite.
         if positive[i] > 0:
             loss -= positive[i] * some
         if negative[i] > 0:
             loss -= negative[i] * (log_q.sum() if model.apart else none)
         # For a probability below 1e-304, the weights vanish instead of being 0 times infinity.
-        rise, fall = 2 * positive[i] * exp(-max(some, LIMIT)), 2 * negative[i] * exp(-max(none, LIMIT))
+        rise, fall = 2 * positive[i] * exp(-max(some, LEAST_LOG)), 2 * negative[i] * exp(-max(none, LEAST_LOG))
         for j in range(count):
             if model.pooling == LSE:
                 up, down = rise * share[j] * p[j] * q[j], fall * share[j] * p[j] * q[j]
@@ -110,8 +110,8 @@ def _lse(
     share /= above + len(p)
     up, down = shift + log1p(above / len(p)) / r, low - log1p(below / len(p)) / r
     # A probability that is rounded to 0 is replaced by the mean over the bag.
-    some = log(up) if r * top >= TINY else _log_sum_exp(log_p) - log(len(p))
-    none = log(down) if r * rest >= TINY else _log_sum_exp(log_q) - log(len(p))
+    some = log(up) if r * top >= NEGLIGIBLE else _log_sum_exp(log_p) - log(len(p))
+    none = log(down) if r * rest >= NEGLIGIBLE else _log_sum_exp(log_q) - log(len(p))
     return some if some < -0.5 else log1p(-exp(none)), none if none < -0.5 else log1p(-exp(some))
 
 
@@ -125,7 +125,7 @@ def _gm(log_p: np.ndarray, log_q: np.ndarray, r: float, share: np.ndarray) -> tu
         less += more
     share /= less + len(log_p)
     some = top + log1p(less / len(log_p)) / r
-    return some, _log_rest(some) if some < -TINY else _log_sum_exp(log_q) - log(len(log_q))
+    return some, _log_rest(some) if some < -NEGLIGIBLE else _log_sum_exp(log_q) - log(len(log_q))
 
 
 @inlined
@@ -156,15 +156,16 @@ def _log_rest(logs: float) -> float:
     return log(-expm1(logs)) if logs > -0.7 else log1p(-exp(logs))
 
 
-ROUNDS = 40
-PRECISION = 1e-3
+LINE_SEARCH_ROUNDS = 40
+SLOPE_PRECISION = 1e-3
 """Share of the slope at 0 at which the line search ends."""
 
 
 @compiled
 def line_search(
-    scores: np.ndarray, direction: np.ndarray, group: int, bags: Bags, model: Model, longest: float, shrinkage: float
-) -> float:
+    scores: np.ndarray, direction: np.ndarray, group: int, bags: PackedBags, model: Model, longest: float,
+    shrinkage: float,
+) -> float:  # fmt: skip
     """Return the step in [0, longest] with the least negative log likelihood, or 0 if no step lowers it.
 
     The step grows until the slope changes sign, then the interval is cut by the slopes at its ends. The likelihood of
@@ -190,13 +191,13 @@ def line_search(
     low_slope, high_slope = first, 0.0
     step = min(1.0, longest)
     kept = 0
-    for _ in range(ROUNDS):
+    for _ in range(LINE_SEARCH_ROUNDS):
         _move(moved, scores, direction, group, step)
         loss = likelihood(moved, bags, model, weights)
         slope = _slope(weights, direction, group)
         if loss < least:
             best, least = step, loss
-        if loss <= start and abs(slope) <= PRECISION * -first:
+        if loss <= start and abs(slope) <= SLOPE_PRECISION * -first:
             break
         if slope < 0 and loss <= start:
             if step >= longest:

@@ -12,9 +12,9 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
 
 from ldl import charts
-from ldl.bags.boost import Cut, Ensemble, Rules, boost, flat_scores, scores_or_nan
-from ldl.bags.layout import Bags, choose, pack, present
-from ldl.bags.likelihood import CODES, Model
+from ldl.bags.boost import BoostingOptions, Cut, Ensemble, boost, flat_scores, scores_or_nan
+from ldl.bags.layout import PackedBags, choose, pack, present
+from ldl.bags.likelihood import POOLING_CODES, Model
 from ldl.bags.pooling import Pooling, locate, pool_logits
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -115,9 +115,9 @@ class MILBoost(FittedHead):
         of one class, a bad feature or target, or too few bags or groups to hold some out.
         """
         bags = pack(type(self).__name__, rows, self.prior)
-        model = Model(CODES[self.pooling], self.r, self.apart)
+        model = Model(POOLING_CODES[self.pooling], self.r, self.apart)
         tries, threads = max(1, round(self.features * self.in_features)), self.threads or torch.get_num_threads()
-        rules = Rules(
+        rules = BoostingOptions(
             self.groups, self.rounds, self.real, self.cut, self.clustered, self.whitened,
             tries, self.shrinkage, self.max_step, run_seed(self.seed), threads,
         )  # fmt: skip
@@ -210,7 +210,7 @@ class MILBoost(FittedHead):
             results["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
         return results
 
-    def _hold_out(self, bags: Bags, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _hold_out(self, bags: PackedBags, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the training bags, and of the bags that are held out, both rising."""
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()
         option, seed = f"{type(self).__name__}.validation {self.validation}", run_seed(self.seed)

@@ -17,7 +17,7 @@ from ldl.head import FittedHead, ImageHead
 from ldl.labels import LabelSpace
 
 SMOOTHING_KEY = "feature_smoothing"
-LEAST, MOST = 0.1, 10.0
+LEAST_RATIO, MOST_RATIO = 0.1, 10.0
 """Limits of the ratio of two variances."""
 
 
@@ -153,11 +153,11 @@ class FeatureSmoothing(pl.Callback):
         mean = mean / count.clamp(min=1)
         # The variance of a sample, which two features suffice for.
         variance = (square - count * mean.square()).clamp(min=0) / (count - 1).clamp(min=1)
-        known = self._state["known"]
-        share = torch.where(known & seen, self.momentum, torch.where(known, 1.0, 0.0))[:, None]
+        before = self._state["known"]
+        share = torch.where(before & seen, self.momentum, torch.where(before, 1.0, 0.0))[:, None]
         for name, new in (("mean", mean), ("variance", variance)):
             self._state[name] = share * self._state[name] + (1 - share) * new
-        self._state["known"] = known | seen
+        self._state["known"] = before | seen
         kernel = neighbourhood(pl_module.labels, self._state["known"], self.width).to(mean)
         for name in ("mean", "variance"):
             self._state[f"smoothed_{name}"] = kernel @ self._state[name]
@@ -189,8 +189,8 @@ class FeatureSmoothing(pl.Callback):
                 "sums": torch.zeros(labels, 3, shape[1]).double(),
             }
         self._state = {name: value.to(features.device) for name, value in self._state.items()}
-        found = features.double()
-        moments = torch.stack([torch.ones_like(found), found, found.square()], 1)
+        rows = features.double()
+        moments = torch.stack([torch.ones_like(rows), rows, rows.square()], 1)
         moments = moments if weight is None else moments * weight.to(moments)[:, None, None]
         self._state["sums"].index_add_(0, bins, moments)
 
@@ -198,7 +198,7 @@ class FeatureSmoothing(pl.Callback):
         if epoch < self.start:
             return features
         state = {name: value[bins] for name, value in self._state.items() if name != "sums"}
-        ratio = (state["smoothed_variance"] / state["variance"].clamp(min=1e-12)).clamp(LEAST, MOST)
+        ratio = (state["smoothed_variance"] / state["variance"].clamp(min=1e-12)).clamp(LEAST_RATIO, MOST_RATIO)
         moved = (features - state["mean"]) * ratio.sqrt() + state["smoothed_mean"]
         return torch.where(state["known"][:, None], moved, features).to(features.dtype)
 
@@ -208,7 +208,7 @@ def nearest(labels: LabelSpace, value: Tensor) -> Tensor:
     return (value.reshape(-1, 1) - labels.points[:, 0].to(value)).abs().argmin(1)
 
 
-def neighbourhood(labels: LabelSpace, known: Tensor, width: float) -> Tensor:
+def neighbourhood(labels: LabelSpace, seen: Tensor, width: float) -> Tensor:
     """Return the weights (C, C) of known labels around each label; rows sum to 1, or to 0 if no label is known."""
-    kernel = labels.kernel(width).to(known.device) * known
+    kernel = labels.kernel(width).to(seen.device) * seen
     return kernel / kernel.sum(1, keepdim=True).clamp(min=1e-12)

@@ -82,7 +82,7 @@ def head_callbacks(head: Head, compiled: Compile, trainer: Any = None) -> list[p
         trainer.callbacks = [Build(), *kept]
     drives: list[pl.Callback] = [LeafUpdate()] if isinstance(head, AlternatingHead) else []
     drives += [FitHead()] if isinstance(head, FittedHead) else []
-    return [*drives, compiled] if compiled.what != "none" else drives
+    return [*drives, compiled] if compiled.scope != "none" else drives
 
 
 def _check_effect(callback: pl.Callback, task: Any, processes: int) -> None:
@@ -146,10 +146,11 @@ def _check_direction(watcher: Any, monitor: str | None, task: Any) -> None:
     if not monitor:
         return
     name = re.sub("^(train|val|test)_", "", monitor)
-    known = {"loss": False, "kl_calibrated": False, **directions(task.labels, task.gives_maps)}
-    higher = known.get(name)
-    right = None if higher is None else "max" if higher else "min"
-    if right is not None and getattr(watcher, "mode", right) in {"min", "max"} - {right}:
+    higher_is_better = {"loss": False, "kl_calibrated": False, **directions(task.labels, task.gives_maps)}
+    if name not in higher_is_better:
+        return
+    right, wrong = ("max", "min") if higher_is_better[name] else ("min", "max")
+    if getattr(watcher, "mode", right) == wrong:
         raise LDLError(
             f"{type(watcher).__name__}.mode {watcher.mode} takes the worst {monitor} for the best; set its mode to "
             f"{right}"

@@ -19,12 +19,15 @@ from ldl.errors import LDLError
 from ldl.methods.conformal import Conformal
 from ldl.methods.temperature import fit_temperature, temper
 from ldl.metrics.functional import kl
+from ldl.moved import old_names
 from ldl.validation.checkpoint import CALIBRATION_KEY
+
+__getattr__ = old_names(__name__)
 
 Units = Literal["groups", "rows", "none"]
 """Units of the calibration of intervals; ``none`` calibrates nothing."""
 
-LEAST = 9
+LEAST_UNITS = 9
 """Smallest number of rows or groups that can calibrate an interval of 90%."""
 
 
@@ -81,7 +84,7 @@ class Calibrate(pl.Callback):
         if _has_intervals(pl_module) or "votes" in columns:
             columns["prediction"] = temper(columns["prediction"], pl_module.temperature).float()
             collective = current_collective()
-            gathered = {name: torch.cat(collective.gather(part)) for name, part in columns.items()}
+            gathered = {name: torch.cat(collective.gather(column)) for name, column in columns.items()}
             self._fit(pl_module, gathered, getattr(trainer, "datamodule", None))
 
     def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor, weight: Tensor) -> None:
@@ -100,9 +103,9 @@ class Calibrate(pl.Callback):
         # Without check_finite, predictions may not be finite.
         usable = len(prediction) > 0 and bool(np.isfinite(prediction).all())
         if _has_intervals(task):
-            found = Conformal.fit(task.labels, prediction, rows[_truth(task)], *units) if usable else None
-            self._units, self._grouped = found.units if found else 0, "group" in rows
-            task.calibration = found if self._units >= LEAST else None
+            conformal = Conformal.fit(task.labels, prediction, rows[_truth(task)], *units) if usable else None
+            self._units, self._grouped = conformal.units if conformal else 0, "group" in rows
+            task.calibration = conformal if self._units >= LEAST_UNITS else None
         if "votes" in rows and usable:
             task.model_votes = self._model_votes(data, prediction, vote_counts(rows["target"], rows["votes"]))
 
@@ -126,11 +129,11 @@ class Calibrate(pl.Callback):
                 "model.calibrate: there was no validation to fit a temperature on, and predictions stay as trained; "
                 "set data.val_fraction above 0"
             )
-        if 0 < self._units < LEAST:
+        if 0 < self._units < LEAST_UNITS:
             units, otherwise = ("groups", ", or take model.conformal rows") if self._grouped else ("rows", "")
             rank_zero_warn(
                 f"intervals and sets stay as predicted: {self._units} validation {units} are too few to calibrate them "
-                f"({LEAST} are needed for 90%); raise data.val_fraction{otherwise}"
+                f"({LEAST_UNITS} are needed for 90%); raise data.val_fraction{otherwise}"
             )
         elif self._units and pl_module.calibration is None:
             rank_zero_warn(

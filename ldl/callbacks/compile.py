@@ -21,7 +21,7 @@ class Compile(pl.Callback):
     a resumed run compiles in the same way. Maps share one graph, since their number of pixels varies.
 
     Args:
-        what: ``head``, or ``all`` for the backbone too; with ``none``, ``Task`` adds no callback.
+        scope: ``head``, or ``all`` for the backbone too; with ``none``, ``Task`` adds no callback.
         head: The head.
         backbone: The backbone.
 
@@ -29,21 +29,21 @@ class Compile(pl.Callback):
         LDLError: There is nothing to compile, or the backbone compiles itself.
     """
 
-    def __init__(self, what: Compiled, head: Head, backbone: nn.Module) -> None:
-        if what not in (known := get_args(Compiled)):
-            raise LDLError(f"model.compile {what!r} must be one of {', '.join(known)}")
-        if what != "none" and isinstance(head, FittedHead):
+    def __init__(self, scope: Compiled, head: Head, backbone: nn.Module) -> None:
+        if scope not in (scopes := get_args(Compiled)):
+            raise LDLError(f"model.compile {scope!r} must be one of {', '.join(scopes)}")
+        if scope != "none" and isinstance(head, FittedHead):
             name = type(head).__name__
-            raise LDLError(f"model.compile {what}: {name} is fitted and takes no steps to compile; set none")
-        if what == "all" and getattr(backbone, "compiled", False):
+            raise LDLError(f"model.compile {scope}: {name} is fitted and takes no steps to compile; set none")
+        if scope == "all" and getattr(backbone, "compiled", False):
             raise LDLError("model.compile all compiles the backbone already; set model.backbone.compiled false")
-        self.what = what
+        self.scope = scope
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, backbone = pl_module.head, pl_module.backbone
         # A function in the instance's dict overrides the method.
         vars(head)["loss"] = torch.compile(head.loss, dynamic=pl_module.gives_maps)
-        if self.what == "all":
+        if self.scope == "all":
             plain = backbone.forward
             compiled = torch.compile(plain, dynamic=pl_module.gives_maps)
             vars(backbone)["forward"] = lambda *inputs: (compiled if backbone.training else plain)(*inputs)

@@ -26,9 +26,7 @@ from ldl.methods.rows import Rows
 from ldl.methods.training_rows import blocks
 from ldl.validation.contract import check_forward, lost_in_checkpoint
 
-Columns = dict[str, Tensor]
-
-CHECKED = 64
+CHECKED_ROWS = 64
 """Number of training rows, or pixels along each side of an image, whose predictions are checked after the fit."""
 
 
@@ -68,7 +66,7 @@ class FitHead(pl.Callback):
         head.shows_progress = trainer.is_global_zero and getattr(trainer.progress_bar_callback, "is_enabled", False)
         if isinstance(head, ImageHead):
             head.fit_images(_readable(data.image_dataloader(head.wants), pl_module.device, collective), collective)
-            _check_survives(head, next(iter(data.image_dataloader()))["input"][..., :CHECKED, :CHECKED])
+            _check_survives(head, next(iter(data.image_dataloader()))["input"][..., :CHECKED_ROWS, :CHECKED_ROWS])
         else:
             loader = data.fit_dataloader()
             batches = _extract(trainer, pl_module, loader, collective)
@@ -80,9 +78,9 @@ class FitHead(pl.Callback):
                 rows = replace(rows, group=None)
             _check_features(head, rows.features)
             head.fit(rows, collective)
-            check_forward(head, rows.features[:CHECKED], rows.target[:CHECKED], pl_module.watch)
+            check_forward(head, rows.features[:CHECKED_ROWS], rows.target[:CHECKED_ROWS], pl_module.watch)
             pl_module.watch.check_finite(pl_module.device, collective)
-            _check_survives(head, rows.features[:CHECKED])
+            _check_survives(head, rows.features[:CHECKED_ROWS])
         for logger in trainer.loggers:
             if summary := head.summary():
                 logger.log_metrics(summary, 0)
@@ -124,7 +122,7 @@ def _check_survives(head: FittedHead, features: Tensor) -> None:
 
 
 @torch.no_grad()
-def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> Iterator[dict[str, Tensor]]:
+def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> Iterator[Batch]:
     """Yield ``features``, ``target`` and any ``value``, ``group`` and ``weight`` of all rows by batches."""
     training, first = task.training, None
     wanted = ["target", "value", "group"]
@@ -149,7 +147,7 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
     task.train(training)
 
 
-def of_all(batch: Columns, collective: Collective) -> Columns:
+def of_all(batch: Batch, collective: Collective) -> Batch:
     """Return the rows of a batch of all processes in order, from the share of each."""
     return {name: interleave(collective.gather(column)) for name, column in batch.items()}
 
@@ -160,14 +158,14 @@ def sizes_of_all(rows: Tensor, collective: Collective) -> list[tuple[int, ...]]:
     return [tuple(shape[0].tolist()) for shape in collective.gather(size)]
 
 
-def put_together(batches: Iterator[Columns], rows: int, in_memory: float, cache: Path) -> Columns:
+def put_together(batches: Iterator[Batch], rows: int, in_memory: float, cache: Path) -> Batch:
     """Concatenate the columns of all batches.
 
     Columns on the CPU that need more than ``in_memory`` MB become tensors that map files. The files are unlinked, so
     they end with the process.
 
     Args:
-        batches: Columns of equal names, at least one batch.
+        batches: Batch of equal names, at least one batch.
         rows: Number of rows of all batches.
         in_memory: Limit in MB.
         cache: Folder for the files.
@@ -190,7 +188,7 @@ def put_together(batches: Iterator[Columns], rows: int, in_memory: float, cache:
         raise LDLError(f"{cache} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE") from error
 
 
-def _mapped(batches: Iterator[Columns], first: Columns, rows: int, folder: Path) -> Columns:
+def _mapped(batches: Iterator[Batch], first: Batch, rows: int, folder: Path) -> Batch:
     files = {name: folder / f"{name}.npy" for name in first}
     with ExitStack() as stack:
         writers = {

@@ -10,12 +10,15 @@ from torch import Tensor
 
 from ldl.collective import current_collective
 from ldl.head import AlternatingHead
+from ldl.moved import old_names
 from ldl.schedule import run_batches
 from ldl.validation.finite import without_nan
 
+__getattr__ = old_names(__name__)
+
 STATE_KEY = "leaf_update"
 """Entry of a checkpoint: the replay buffer."""
-FIX = "lower model.optimizer.lr, or regularise the update (of LDLF: leaf_smoothing, leaf_floor)"
+LEAF_FIX = "lower model.optimizer.lr, or regularise the update (of LDLF: leaf_smoothing, leaf_floor)"
 
 
 class LeafUpdate(pl.Callback):
@@ -49,7 +52,7 @@ class LeafUpdate(pl.Callback):
             head.update(current_collective())
             self._updated = True
             if pl_module.check_finite:
-                pl_module.watch.note(without_nan(head), lambda: f"{type(head).__name__}.update gives NaN; {FIX}")
+                pl_module.watch.note(without_nan(head), lambda: f"{type(head).__name__}.update gives NaN; {LEAF_FIX}")
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not self._updated and trainer.global_step:

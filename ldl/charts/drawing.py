@@ -38,7 +38,7 @@ def captioned(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def spared(chart: str) -> Iterator[None]:
+def warn_on_error(chart: str) -> Iterator[None]:
     """Turn an error while drawing ``chart`` into a warning, since the results of the run count more."""
     try:
         yield
@@ -96,9 +96,9 @@ def spread(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
-def in_unit(what: str, labels: LabelSpace) -> str:
+def in_unit(name: str, labels: LabelSpace) -> str:
     """Return the label of an axis with the unit of the values."""
-    return f"{what} ({labels.unit})" if labels.unit else what
+    return f"{name} ({labels.unit})" if labels.unit else name
 
 
 def draw_distribution(

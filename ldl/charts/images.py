@@ -140,8 +140,8 @@ def groups(path: Path, pictures: np.ndarray, group: np.ndarray, seed: int = 0) -
     for row, axis in enumerate(axes[:, 0]):
         members = rng.permutation(np.flatnonzero(group == row))
         strip = np.full((height, GROUP_SHOWN * width, *pictures.shape[3:]), 255, np.uint8)
-        for place, member in enumerate(members[:GROUP_SHOWN]):
-            strip[:, place * width : (place + 1) * width] = pictures[member]
+        for column, member in enumerate(members[:GROUP_SHOWN]):
+            strip[:, column * width : (column + 1) * width] = pictures[member]
         axis.imshow(strip, cmap="gray", vmin=0, vmax=255)
         axis.set_ylabel(f"group {row + 1}\n{len(members)}", fontsize=8)
         axis.set(xticks=[], yticks=[])
@@ -153,7 +153,7 @@ def score_maps(
     path: Path,
     pictures: np.ndarray,
     maps: np.ndarray,
-    found: np.ndarray,
+    best: np.ndarray,
     window: int,
     stride: int = 1,
     true: np.ndarray | None = None,
@@ -165,7 +165,7 @@ def score_maps(
         path: The PNG.
         pictures: (n, H, W) grey, uint8.
         maps: (n, rows, columns) score of every window, by its top left corner.
-        found: (n, 2) corner of the best window, down and right in pixels.
+        best: (n, 2) corner of the best window, down and right in pixels.
         window: Side of the windows in pixels.
         stride: Pixels between windows.
         true: (n, 2) corner of the true window, or None.
@@ -173,7 +173,7 @@ def score_maps(
     """
     figure, axes = new_figure(1.6 * len(pictures) + 0.6, 3.6, 2, len(pictures), squeeze=False)
     marks: list[tuple[np.ndarray, str, dict[str, Any]]]
-    marks = [(found, "x", {"color": PREDICTED, "linestyle": "--", "label": "found"})]
+    marks = [(best, "x", {"color": PREDICTED, "linestyle": "--", "label": "found"})]
     if true is not None:
         marks.insert(0, (true, "o", {"color": "tab:green", "linestyle": "-", "label": "true"}))
     rows, columns = maps.shape[1:]

@@ -12,7 +12,7 @@ import torch
 from matplotlib.ticker import MaxNLocator
 from sklearn.metrics import auc, roc_curve
 
-from ldl.charts.drawing import PREDICTED, TRUE, in_unit, legend_name, new_figure, new_sheet, save, spared, spread
+from ldl.charts.drawing import PREDICTED, TRUE, in_unit, legend_name, new_figure, new_sheet, save, spread, warn_on_error
 from ldl.charts.instances import distributions, faces
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
@@ -56,9 +56,9 @@ def overview(
     """
     drawn: dict[str, Path] = {}
 
-    def draw(name: str, chart: Callable[..., Path | None], *given: Any) -> None:
-        with spared(f"charts/{name}.png"):
-            if path := chart(folder / f"{name}.png", *given):
+    def draw(name: str, chart: Callable[..., Path | None], *arguments: Any) -> None:
+        with warn_on_error(f"charts/{name}.png"):
+            if path := chart(folder / f"{name}.png", *arguments):
                 drawn[name] = path
 
     def titles(shown: np.ndarray) -> list[str]:
@@ -88,8 +88,8 @@ def overview(
             def sheet(path: Path) -> Path | None:
                 if (images := fetch(rows["index"][shown])) is None:
                     return None
-                found = rows["prediction"][shown]
-                return faces(path, images, found, true[shown], predicted[shown], labels, titles(shown))
+                prediction = rows["prediction"][shown]
+                return faces(path, images, prediction, true[shown], predicted[shown], labels, titles(shown))
 
             draw("pictures", sheet)
     return drawn
@@ -149,11 +149,11 @@ def bands(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpac
         return None
     x, width = np.arange(len(parts)), max(5.0, 1.6 + 0.62 * len(parts))
     figure, (top, middle, bottom) = new_figure(width, 5.6, 3, 1, sharex=True, height_ratios=[3, 2, 1.4])
-    top.bar(x, [mean(np.abs(part)) for part in parts.values()], color=PREDICTED)
-    middle.bar(x, [mean(part) for part in parts.values()], color="tab:orange")
+    top.bar(x, [mean(np.abs(errors)) for errors in parts.values()], color=PREDICTED)
+    middle.bar(x, [mean(errors) for errors in parts.values()], color="tab:orange")
     middle.axhline(0, color="0.3", linewidth=0.8)
-    bottom.bar(x, [len(part) for part in parts.values()], color=TRUE)
-    bottom.bar_label(bottom.containers[0], [f"{len(part):,}" for part in parts.values()], fontsize=7, padding=1)
+    bottom.bar(x, [len(errors) for errors in parts.values()], color=TRUE)
+    bottom.bar_label(bottom.containers[0], [f"{len(errors):,}" for errors in parts.values()], fontsize=7, padding=1)
     bottom.margins(y=0.35)
     bottom.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     top.bar_label(top.containers[0], fmt="%.3g", fontsize=7, padding=1)

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import numpy as np
 
 from ldl.annotations import Annotations, Layout, power_curve, read_annotations, summarize
-from ldl.annotations.columns import VoteColumns, find_columns, matching_columns
+from ldl.annotations.columns import VoteColumns, VoteOptions, find_columns, matching_columns
 from ldl.charts.votes import rater_equivalence
 from ldl.command.options import CommandParser, add_options
 from ldl.data.annotated import Annotated
@@ -134,8 +134,8 @@ def _kind(file: Path, table: CsvTable | Parquet | None, options: dict[str, Any])
 
 def _vote_columns(table: CsvTable | Parquet, options: dict[str, Any]) -> VoteColumns:
     """Return the columns of votes in a table. Raises LDLError if there are none."""
-    columns = _arguments_of(find_columns, options)
-    return find_columns(table.header, str(table.path), group_column=options.get("group_key"), **columns)
+    named = VoteOptions(**_arguments_of(VoteOptions, options), group_column=options.get("group_key"))
+    return find_columns(table.header, str(table.path), options=named)
 
 
 def _beside_votes(table: CsvTable | Parquet, columns: VoteColumns, options: dict[str, Any]) -> list[str]:
@@ -153,7 +153,7 @@ def _describes_votes(kind: type[Data], table: CsvTable | Parquet, options: dict[
         columns = _vote_columns(table, options)
     except LDLError:
         return False
-    return columns.layout == "long" or bool(_arguments_of(find_columns, options).keys() - {"item_column"})
+    return columns.layout == "long" or bool(_arguments_of(VoteOptions, options).keys() - {"item_column"})
 
 
 def _set_up(kind: type[Data], file: str, options: dict[str, Any]) -> Data:

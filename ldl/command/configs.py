@@ -20,7 +20,7 @@ import yaml
 from ldl.command.arguments import Argument
 from ldl.command.classes import BASES, find_class
 from ldl.errors import LDLError, did_you_mean
-from ldl.moved import OPTIONS, current_path
+from ldl.moved import OPTIONS, current_path, old_names
 from ldl.options import options_of
 from ldl.plugins import project_root
 from ldl.validation.files import read_text
@@ -303,3 +303,6 @@ def _reason(error: yaml.YAMLError) -> str:
     if "alias" in words or "cannot start any token" in words or "tag" in words:
         words += "; put a text that begins with * or another sign of YAML in quotes"
     return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {words}"
+
+
+__getattr__ = old_names(__name__)

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from ldl.annotations import Annotations, DirichletMixture, DirichletMultinomial, read_annotations, vote_counts
-from ldl.annotations.columns import VoteColumns, find_columns
+from ldl.annotations.columns import VoteColumns, VoteOptions, find_columns
+from ldl.annotations.reading import open_votes
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.names import find_group
 from ldl.errors import LDLError
 from ldl.options import option, options
-from ldl.tables import open_named
 from ldl.tables.roles import usual_columns
 
 Weighting = Literal["equal", "votes", "dirichlet"]
@@ -110,7 +110,7 @@ class Annotated(LDLDataModule):
             and not (usual_columns(header, "item") or usual_columns(header, "rater") or self.rater_column)
         ):
             header, item = [*header, ROW], ROW
-        return find_columns(header, source, item_column=item, **self._column_options)
+        return find_columns(header, source, options=self._vote_options(item))
 
     def votes_file(self, table: Path) -> Path | None:
         """Return the path of the file ``votes``; None if there is none, or if it is the file of the ``table``."""
@@ -126,16 +126,19 @@ class Annotated(LDLDataModule):
         """
         if (file := self.votes_file(table)) is None:
             return None
-        header = _header(file)
+        if not file.exists():
+            raise LDLError(
+                f"no file of votes at {file}; correct --data.votes, or the data folder, --data.root or LDL_DATA"
+            )
+        header = open_votes(file).header
         item = self.votes_item_column or (self.item_column if self.item_column in header else None)
-        columns = find_columns(header, str(file), item_column=item, **self._column_options)
+        columns = find_columns(header, str(file), options=self._vote_options(item))
         others = [name for name in header if name not in columns.all]
         group = find_group(file, others, getattr(self, "group_key", None), needed=False)
         return replace(columns, group=group, split=next(iter(usual_columns(others, "split")), None))
 
-    @property
-    def _column_options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in COLUMNS}
+    def _vote_options(self, item: str | None) -> VoteOptions:
+        return VoteOptions(item, **{name: getattr(self, name) for name in COLUMNS})
 
     def annotate(
         self,
@@ -194,15 +197,15 @@ class Annotated(LDLDataModule):
                 unlabelled=self.unlabelled,
                 spell=spell,
             )
-            found, rows = read.join(keys, source, self.unlabelled, self.unknown_items)
+            joined, rows = read.join(keys, source, self.unlabelled, self.unknown_items)
         if process_rank() == 0:
-            for note in found.notes:
+            for note in joined.notes:
                 print(note, flush=True)
-        known = self.trained_labels
-        if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
-            found = found.over(known)  # these items have no vote for some label of training
-        self.annotations = found
-        return found, rows
+        trained = self.trained_labels
+        if trained is not None and joined.layout != "counts" and set(joined.labels.names) < set(trained.names):
+            joined = joined.over(trained)  # these items have no vote for some label of training
+        self.annotations = joined
+        return joined, rows
 
     def prepare_fold(self) -> None:
         """Weigh the training rows, and smooth their targets. Raises LDLError without numbers of votes."""
@@ -255,18 +258,7 @@ class Annotated(LDLDataModule):
         return np.asarray(votes.double().numpy())
 
 
-def _header(file: Path) -> list[str]:
-    """Return the names of the columns of a file of votes. Raises LDLError if it is absent or has none."""
-    if not file.exists():
-        raise LDLError(f"no file of votes at {file}; correct --data.votes, or the data folder, --data.root or LDL_DATA")
-    if (table := open_named(file)) is None:
-        raise LDLError(
-            f"{file}: unknown kind of file; save the votes as .csv with commas between fields, or as .parquet"
-        )
-    return table.header
-
-
 ROW = "ldl:row"
 """Column with the row number, which is added to a table with one row an instance."""
 COLUMNS = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
-"""Options of the columns of votes, besides the item."""
+"""Options of the columns of votes, besides the item, in the order of :class:`VoteOptions`."""

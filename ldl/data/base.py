@@ -38,9 +38,9 @@ class Loaded:
 
     Attributes:
         labels: The label space.
-        columns: Columns of a batch besides inputs, tensors or other ``ldl.data.storage.Column``: ``target`` (size, C)
-            and any others. Unless given, ``value`` (float32) and ``group`` (numbered from 0) are made of ``values`` and
-            ``groups``.
+        columns: Columns of a batch besides inputs, tensors or other ``ldl.data.storage.BatchColumn``: ``target``
+            (size, C) and any others. Unless given, ``value`` (float32) and ``group`` (numbered from 0) are made of
+            ``values`` and ``groups``.
         values: (size,) true values, float64, or (size, 2) points of a plane; None if there are none.
         groups: (size,) group of every instance, such as the subject; None if unknown.
         names: Name of each instance in ``predictions.csv``, such as its file.
@@ -79,10 +79,10 @@ class Loaded:
     @property
     def batch_columns(self) -> dict[str, Any]:
         """The columns, with ``value`` and ``group``. Raises LDLError if their lengths differ."""
-        lengths = {name: len(part) for name, part in self._parts.items()}
+        lengths = {name: len(entries) for name, entries in self._parts.items()}
         if len(set(lengths.values())) > 1:
-            said = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise LDLError(f"load() gives columns of different lengths: {said}; each needs one entry an instance")
+            text = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise LDLError(f"load() gives columns of different lengths: {text}; each needs one entry an instance")
         made = {}
         if self.values is not None:
             made["value"] = torch.tensor(self.values, dtype=torch.float32)
@@ -93,7 +93,7 @@ class Loaded:
     @property
     def _parts(self) -> dict[str, Any]:
         more = {"values": self.values, "groups": self.groups, "names": self.names, "copies": self.copies}
-        return {**self.columns, **self.facts, **{name: part for name, part in more.items() if part is not None}}
+        return {**self.columns, **self.facts, **{name: column for name, column in more.items() if column is not None}}
 
 
 @options
@@ -118,7 +118,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     Attributes:
         labels: The label space, after ``setup``, as all attributes below.
-        columns: Columns of a batch besides inputs, for all instances, tensors or ``ldl.data.storage.Column``:
+        columns: Columns of a batch besides inputs, for all instances, tensors or ``ldl.data.storage.BatchColumn``:
             ``target`` (size, C), and optionally ``value``, ``group`` and row weights ``weight`` (size,). Without
             columns, backbone features are not reused.
         size: Number of instances.
@@ -200,8 +200,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def title(self) -> str:
         """Name of the data in runs and tables: the class, or the stem of the user's own file or folder."""
         path = options_of(self).get("path")
-        own = path is not None and path.default is inspect.Parameter.empty
-        return Path(self.path).stem if own else type(self).__name__  # type: ignore[attr-defined]
+        is_user_path = path is not None and path.default is inspect.Parameter.empty
+        return Path(self.path).stem if is_user_path else type(self).__name__  # type: ignore[attr-defined]
 
     @cached_property
     def input_shape(self) -> tuple[int, ...]:
@@ -260,9 +260,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """``root``, or the environment's ``LDL_DATA``, or ``data``."""
         return data_folder(self.root)
 
-    def find(self, given: str) -> Path:
+    def find(self, path: str) -> Path:
         """Return the path that an option names: as given, or below the data folder."""
-        return find_path(given, self.root)
+        return find_path(path, self.root)
 
     def setup(self, stage: str | None = None) -> None:
         """Load the data once, and cut and prepare the fold, again if ``fold`` was changed."""
@@ -424,7 +424,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return with_counts(batch, train) if isinstance(batch, dict) else batch
 
 
-Trained = tuple[LabelSpace, tuple[int, ...], dict[str, Any]]
+TrainedInputs = tuple[LabelSpace, tuple[int, ...], dict[str, Any]]
 """A trained task's labels, shape of one input, and preprocessing of an input."""
 
 
@@ -438,7 +438,7 @@ class Unlabelled(LDLDataModule):
     folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
     protocol = "none"
-    _trained = None  # type: Trained | None
+    _trained = None  # type: TrainedInputs | None
 
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
         """Raise LDLError for a task that was trained on other inputs."""
@@ -447,12 +447,12 @@ class Unlabelled(LDLDataModule):
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
     ) -> None:
         """Take over the description of a trained task. Raises LDLError if it was trained on other inputs."""
-        known = labels, input_shape or (), preprocessing or {}
-        self.suits(*known[1:])
-        self._trained = known
+        trained = labels, input_shape or (), preprocessing or {}
+        self.suits(*trained[1:])
+        self._trained = trained
 
     @property
-    def trained(self) -> Trained:
+    def trained(self) -> TrainedInputs:
         """Description of the trained task. Raises LDLError if there is none."""
         return self._trained or self._refuse()
 

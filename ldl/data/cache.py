@@ -19,9 +19,9 @@ BEGUN = float(os.environ.setdefault("LDL_BEGUN", repr(time.time())))
 """Start of this process, or of the process that launched it, such as rank 0."""
 
 
-def cache_root(given: str | None = None) -> Path:
+def cache_root(folder: str | None = None) -> Path:
     """Return the cache folder: the given one, else ``LDL_CACHE``, else ``~/.cache/ldl``."""
-    return Path(given or os.environ.get("LDL_CACHE") or Path.home() / ".cache" / "ldl")
+    return Path(folder or os.environ.get("LDL_CACHE") or Path.home() / ".cache" / "ldl")
 
 
 def files_key(files: Sequence[Path], how: str) -> str:
@@ -80,7 +80,7 @@ def retried(
         yield
 
 
-def cached_folder(folder: Path, make: Callable[[Path], None], what: str) -> Path:
+def cached_folder(folder: Path, make: Callable[[Path], None], description: str) -> Path:
     """Return a cache folder, filled by ``make(folder)`` if it is absent.
 
     The folder appears under its name when it is complete. Concurrent processes wait for the first one. The remains of a
@@ -89,7 +89,7 @@ def cached_folder(folder: Path, make: Callable[[Path], None], what: str) -> Path
     Args:
         folder: The folder. Its name depends on everything that its content depends on.
         make: Fills an empty folder.
-        what: Description of the content, for the line that is printed.
+        description: Description of the content, for the line that is printed.
 
     Raises:
         LDLError: The cache cannot be written.
@@ -99,7 +99,7 @@ def cached_folder(folder: Path, make: Callable[[Path], None], what: str) -> Path
         if not folder.is_dir():
             shutil.rmtree(half, ignore_errors=True)
             half.mkdir()
-            print(f"{what} into {folder}", flush=True)
+            print(f"{description} into {folder}", flush=True)
             try:
                 make(half)
                 os.replace(half, folder)

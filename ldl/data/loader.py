@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 from ldl.batch import Batch, run_seed
 from ldl.collective import current_collective
 from ldl.data.sampler import DealtBatchSampler, Draw, Draws, draw
-from ldl.data.storage import Column
+from ldl.data.storage import BatchColumn
 from ldl.errors import LDLError
 from ldl.plugins import discover, plugin_folders
 
@@ -49,7 +49,7 @@ class Instances(Dataset[Batch]):
     """
 
     def __init__(
-        self, columns: Mapping[str, Column], rows: np.ndarray, source: Any = None, train: bool = False
+        self, columns: Mapping[str, BatchColumn], rows: np.ndarray, source: Any = None, train: bool = False
     ) -> None:
         self.columns = columns
         self.rows = rows

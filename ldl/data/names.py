@@ -19,15 +19,17 @@ TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", 
 VALUE_KEYS = USUAL["value"]
 
 
-def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:
+def find_name(
+    path: Path, names: Iterable[str], content: str, option: str, chosen: str | None, usual: Sequence[str]
+) -> str:
     """Return the given name, or the only usual one, among the names in a file.
 
     Args:
         path: The file, for messages.
         names: Names of its matrices or columns.
-        what: Content under the name, for messages.
+        content: Content under the name, for messages.
         option: Option that sets the name, for messages.
-        given: The name, or None to look for ``usual`` names.
+        chosen: The name, or None to look for ``usual`` names.
         usual: Usual names.
 
     Raises:
@@ -35,77 +37,79 @@ def find_name(path: Path, names: Iterable[str], what: str, option: str, given: s
     """
     present = [name for name in dict.fromkeys(names) if not name.endswith("__")]  # scipy adds such names
     alike = {name.lower() for name in usual}
-    found = [name for name in present if (name == given if given else name.lower() in alike)]
-    if len(found) > 1:
-        raise LDLError(f"{path}: each of {some(found)} may be the {what}; choose one with --data.{option} NAME")
-    if found and (given or found[0] in usual):
-        return found[0]
-    missing = f"no key {given!r}{did_you_mean(given, present)}" if given else f"no {what} under {', '.join(usual)}"
+    matches = [name for name in present if (name == chosen if chosen else name.lower() in alike)]
+    if len(matches) > 1:
+        raise LDLError(f"{path}: each of {some(matches)} may be the {content}; choose one with --data.{option} NAME")
+    if matches and (chosen or matches[0] in usual):
+        return matches[0]
+    missing = (
+        f"no key {chosen!r}{did_you_mean(chosen, present)}" if chosen else f"no {content} under {', '.join(usual)}"
+    )
     raise LDLError(f"{path}: {missing}; it has {some([name[:40] for name in present], 20)}: pass --data.{option}")
 
 
-def find_features(path: Path, arrays: Mapping[str, Any], given: str | None, target: Callable[[], str]) -> str:
+def find_features(path: Path, arrays: Mapping[str, Any], chosen: str | None, target: Callable[[], str]) -> str:
     """Return the name of the feature matrix in a file.
 
     If several names are usual, matrices with another number of rows than that called ``target()`` do not count.
     Raises LDLError; see :func:`find_name`.
     """
-    usual = [name for name in arrays if given is None and name.lower() in map(str.lower, FEATURE_KEYS)]
+    usual = [name for name in arrays if chosen is None and name.lower() in map(str.lower, FEATURE_KEYS)]
     others: list[str] = []
     if len(usual) > 1:
         # Values are a row or a column in a .mat file.
         rows = next((side for side in arrays[target()].shape if side > 1), 1)
         others = [name for name in usual if rows not in arrays[name].shape[:1]]
     names = [name for name in arrays if name not in others]
-    return find_name(path, names, "features", "feature_key", given, FEATURE_KEYS)
+    return find_name(path, names, "features", "feature_key", chosen, FEATURE_KEYS)
 
 
-def find_group(path: Path, names: Iterable[str], given: str | None, needed: bool = True) -> str | None:
+def find_group(path: Path, names: Iterable[str], chosen: str | None, needed: bool = True) -> str | None:
     """Return the given name of the groups, or the only usual one; None if there are no groups.
 
     Args:
         path: The file, for messages.
         names: Names of its matrices or columns that may name groups.
-        given: The name, or None.
+        chosen: The name, or None.
         needed: Whether a given name must be in the file.
 
     Raises:
         LDLError: A given name is absent, or none is given and several names are usual.
     """
-    return _find_role(path, list(names), "group", "group_key", given, needed)
+    return _find_role(path, list(names), "group", "group_key", chosen, needed)
 
 
-def find_split(path: Path, names: Iterable[str], given: str | None, needed: bool = True) -> str | None:
+def find_split(path: Path, names: Iterable[str], chosen: str | None, needed: bool = True) -> str | None:
     """Return the column of the sets of a published split, or None; as :func:`find_group`."""
-    return _find_role(path, list(names), "split", "split_column", given, needed)
+    return _find_role(path, list(names), "split", "split_column", chosen, needed)
 
 
-def _find_role(path: Path, names: list[str], role: Role, option: str, given: str | None, needed: bool) -> str | None:
-    if given is not None and not needed and given not in names:
+def _find_role(path: Path, names: list[str], role: Role, option: str, chosen: str | None, needed: bool) -> str | None:
+    if chosen is not None and not needed and chosen not in names:
         return None
-    return find_usual(path, usual_columns(names, role), role, option, given, names)
+    return find_usual(path, usual_columns(names, role), role, option, chosen, names)
 
 
 def find_usual(
-    path: Path, usual: Sequence[str], what: str, option: str, given: str | None, names: Sequence[str]
+    path: Path, usual: Sequence[str], content: str, option: str, chosen: str | None, names: Sequence[str]
 ) -> str | None:
     """Return the given name, or the only usual one, or None.
 
     Args:
         path: The file, for messages.
         usual: Those of its names that are usual for the content.
-        what: Content under the name, for messages.
+        content: Content under the name, for messages.
         option: Option that sets the name, for messages.
-        given: The name, or None.
+        chosen: The name, or None.
         names: All its names that may hold the content.
 
     Raises:
         LDLError: A given name is absent, or none is given and several names are usual.
     """
-    if given is not None:
-        return find_name(path, names, what, option, given, ())
+    if chosen is not None:
+        return find_name(path, names, content, option, chosen, ())
     if len(usual) > 1:
-        raise LDLError(f"{path}: each of {some(usual)} may be the {what}; choose one with --data.{option} NAME")
+        raise LDLError(f"{path}: each of {some(usual)} may be the {content}; choose one with --data.{option} NAME")
     return usual[0] if usual else None
 
 
@@ -155,10 +159,10 @@ def label_places(names: Sequence[str], labels: LabelSpace, source: str, fix: str
     """
     if (places := matching(names, labels)) is not None:
         return places
-    known = [number for number in map(as_number, names) if number is not None]
+    numbers = [number for number in map(as_number, names) if number is not None]
     unnumbered = labels.kind == "nominal" and all(as_number(name) is None for name in labels.names)
-    if len(set(known)) == len(names) and unnumbered:
-        return sorted(range(len(known)), key=known.__getitem__)
+    if len(set(numbers)) == len(names) and unnumbered:
+        return sorted(range(len(numbers)), key=numbers.__getitem__)
     raise LDLError(f"{source}: the columns are {some(names)}, but the labels are {some(labels.names)}; {fix}")
 
 
@@ -174,7 +178,7 @@ def as_number(name: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _find(wanted: Sequence[Hashable], given: Sequence[Hashable]) -> list[int] | None:
-    place_of = {name: place for place, name in enumerate(given)}
-    same = len(wanted) == len(given) and None not in place_of and place_of.keys() == set(wanted)
-    return [place_of[name] for name in wanted] if same and len(place_of) == len(given) else None
+def _find(wanted: Sequence[Hashable], names: Sequence[Hashable]) -> list[int] | None:
+    position_of = {name: position for position, name in enumerate(names)}
+    same = len(wanted) == len(names) and None not in position_of and position_of.keys() == set(wanted)
+    return [position_of[name] for name in wanted] if same and len(position_of) == len(names) else None

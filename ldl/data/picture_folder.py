@@ -13,7 +13,7 @@ from ldl.data.base import Loaded, Unlabelled
 from ldl.data.cache import cache_root
 from ldl.data.images.crops import cached_crops, readable
 from ldl.data.images.locators import find_locator
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.errors import LDLError
 from ldl.moved import old_names
@@ -65,7 +65,7 @@ class PictureFolder(Unlabelled):
         facts = {name: fact[self.rows] for name, fact in facts.items()}
         return Loaded(labels, {}, names=[records.files[row] for row in self.rows], facts=facts)
 
-    def _records(self, preprocessing: dict[str, Any]) -> tuple[FaceRecords, dict[str, np.ndarray]]:
+    def _records(self, preprocessing: dict[str, Any]) -> tuple[ImageRecords, dict[str, np.ndarray]]:
         """Return a record for each image or face, and further columns of predictions. Raises LDLError."""
         folder, files, locator = self.folder, self._files(), find_locator(preprocessing)
         if self.detector is not None:
@@ -77,15 +77,15 @@ class PictureFolder(Unlabelled):
         whole = sum(anchor is None for anchor in anchors)
         if whole and locator.shows(preprocessing) and process_rank() == 0:
             print(f"{whole:,} of {len(files):,} images are used whole, {locator.hint}", flush=True)
-        return FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
+        return ImageRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
 
     def _files(self) -> list[str]:
-        place = Path(self.path)
-        if place.is_file() and (table := open_named(place)) is not None:
+        source = Path(self.path)
+        if source.is_file() and (table := open_named(source)) is not None:
             from ldl.data.images.listed import listed_files
 
             return listed_files(table, self.path_column)[1]
-        return [path.relative_to(self.folder).as_posix() for path in list_pictures(place)]
+        return [path.relative_to(self.folder).as_posix() for path in list_pictures(source)]
 
     @property
     def folder(self) -> Path:

@@ -91,16 +91,16 @@ def list_pictures(folder: Path, beside: Collection[str] = ()) -> list[Path]:
     if not folder.is_dir():
         raise LDLError(f"no folder at {folder}; give the folder that holds the images")
     files = sorted(path for path in visible(folder, "**/*") if not path.is_dir())
-    found = [path for path in files if path.suffix.lower() in SUFFIXES]
+    images = [path for path in files if path.suffix.lower() in SUFFIXES]
     others = Counter(path.suffix.lower() for path in files if path.suffix.lower() not in (*SUFFIXES, *beside))
     counted = ", ".join(f"{count:,} {name or 'without one'}" for name, count in others.most_common(8))
-    if not found:
+    if not images:
         raise LDLError(
             f"{folder} holds no images, but by ending {counted or 'nothing'}; {', '.join(SUFFIXES)} are read"
         )
     if counted and process_rank() == 0:
-        print(f"left out of {folder}, by ending: {counted}; {len(found):,} images are read", flush=True)
-    return found
+        print(f"left out of {folder}, by ending: {counted}; {len(images):,} images are read", flush=True)
+    return images
 
 
 def one_side(paths: Sequence[Path]) -> int:
@@ -108,14 +108,14 @@ def one_side(paths: Sequence[Path]) -> int:
 
     Raises LDLError for several sizes, or if no file can be read.
     """
-    found: dict[tuple[int, int], Path] = {}
+    sizes: dict[tuple[int, int], Path] = {}
     for path in paths:
         with suppress(LDLError), opening(path) as opened:
-            found.setdefault(opened.size, path)
-    if len(found) != 1:
-        several = " and ".join(f"{path} has {width}x{height}" for (width, height), path in list(found.items())[:2])
+            sizes.setdefault(opened.size, path)
+    if len(sizes) != 1:
+        several = " and ".join(f"{path} has {width}x{height}" for (width, height), path in list(sizes.items())[:2])
         raise LDLError(f"{several or 'no image can be read'}: give the size for all, such as --data.crop_size 128")
-    return max(next(iter(found)))
+    return max(next(iter(sizes)))
 
 
 def same_bytes(paths: Sequence[Path]) -> np.ndarray:
@@ -173,14 +173,14 @@ def describe(copies: np.ndarray, files: Sequence[str], values: np.ndarray | None
 
 def _alike(groups: Iterable[list[Path]], key: Callable[[Path], Hashable]) -> list[list[Path]]:
     """Split the groups by a key, and return the parts with several files; a falsy key has no copies."""
-    found = []
+    alike = []
     for group in groups:
         parts: dict[Hashable, list[Path]] = defaultdict(list)
         for path in group:
             with suppress(OSError):
                 parts[key(path)].append(path)
-        found += [part for value, part in parts.items() if value and len(part) > 1]
-    return found
+        alike += [paths for value, paths in parts.items() if value and len(paths) > 1]
+    return alike
 
 
 def _digest(path: Path) -> bytes:

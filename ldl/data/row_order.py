@@ -14,17 +14,17 @@ WIDTHS = (1, 5, 25)
 A width is tested only if chance puts at most a quarter of the pairs within it, and if all pairs together could be
 significant.
 """
-LEVEL = 1e-4
+SIGNIFICANCE_LEVEL = 1e-4
 """Significance level over all widths together: users ignore a check that often raises false alarms."""
-EXCESS = 1.5
+GROUPED_RATIO = 1.5
 """A file is grouped if pairs by features are near this many times as often as pairs by labels; else it is sorted."""
-MANY = 0.2
+MANY_ROWS_SHARE = 0.2
 """Share of pairs above chance from which on "rows" look grouped instead of "a few rows"."""
-WORK = 3 * 10**9
+MAX_MULTIPLICATIONS = 3 * 10**9
 """Largest number of multiplications; of larger tables a random sample of rows is compared with all rows."""
-LEAST_ASKED = 200
+MIN_QUERIES = 200
 """Smallest sample of rows."""
-HELD = 2**25
+DISTANCES_IN_MEMORY = 2**25
 """Number of distances in memory at a time."""
 
 
@@ -58,12 +58,15 @@ class OrderAudit:
     @property
     def ordered(self) -> bool:
         """Whether similar rows stand nearer than by chance."""
-        return self.best is not None and self.best.p * len(self.found) < LEVEL
+        return self.best is not None and self.best.p * len(self.found) < SIGNIFICANCE_LEVEL
 
     @property
     def grouped(self) -> bool:
         """Whether rows look grouped: ordered, and by features clearly more than by labels."""
-        return any(near.p * len(self.found) < LEVEL and near.features > EXCESS * near.labels for near in self.found)
+        return any(
+            near.p * len(self.found) < SIGNIFICANCE_LEVEL and near.features > GROUPED_RATIO * near.labels
+            for near in self.found
+        )
 
     @property
     def evidence(self) -> str:
@@ -82,7 +85,7 @@ class OrderAudit:
             return self.evidence
         if self.grouped:
             share = max(near.features - near.chance for near in self.found)
-            return f"{'rows' if share >= MANY else 'a few rows'} look grouped: {self.evidence}"
+            return f"{'rows' if share >= MANY_ROWS_SHARE else 'a few rows'} look grouped: {self.evidence}"
         return f"rows look {'sorted by label' if self.ordered else 'to be in random order'}: {self.evidence}"
 
     @property
@@ -93,8 +96,8 @@ class OrderAudit:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result for ``results.json``."""
-        found = [asdict(near) for near in self.found]
-        return {"rows": self.rows, "asked": self.asked, "grouped": self.grouped, "nearness": found}
+        nearness = [asdict(near) for near in self.found]
+        return {"rows": self.rows, "asked": self.asked, "grouped": self.grouped, "nearness": nearness}
 
 
 def audit_order(features: np.ndarray, labels: np.ndarray, seed: int = 0) -> OrderAudit:
@@ -112,20 +115,20 @@ def audit_order(features: np.ndarray, labels: np.ndarray, seed: int = 0) -> Orde
     """
     size, features = len(features), _filled(features)
     rng = np.random.default_rng(seed)
-    asked = min(size, max(LEAST_ASKED, WORK // max(1, features.size)))
+    asked = min(size, max(MIN_QUERIES, MAX_MULTIPLICATIONS // max(1, features.size)))
     queries = np.sort(rng.choice(size, asked, replace=False))
     order = rng.permutation(size)
     by_features = _gaps(queries, nearest(features, queries, order))
     by_labels = _gaps(queries, nearest(labels, queries, order, equal=True))
-    found = []
+    nearness = []
     for width in WIDTHS:
         chance = (2 * width * size - width * (width + 1)) / (size * max(1, size - 1))
-        if 0 < chance <= 0.25 and chance ** len(by_features) * len(WIDTHS) < LEVEL:
+        if 0 < chance <= 0.25 and chance ** len(by_features) * len(WIDTHS) < SIGNIFICANCE_LEVEL:
             count = int((by_features <= width).sum())
             p = float(binom.sf(count - 1, len(by_features), chance))
             near = float((by_labels <= width).mean()) if len(by_labels) else 0.0
-            found.append(Nearness(width, count / len(by_features), near, chance, p))
-    return OrderAudit(size, asked, tuple(found))
+            nearness.append(Nearness(width, count / len(by_features), near, chance, p))
+    return OrderAudit(size, asked, tuple(nearness))
 
 
 def nearest(features: np.ndarray, queries: np.ndarray, order: np.ndarray, equal: bool = False) -> np.ndarray:
@@ -139,16 +142,16 @@ def nearest(features: np.ndarray, queries: np.ndarray, order: np.ndarray, equal:
     """
     rows = standardised(features).astype(np.float32)
     same = row_ids(features) if not equal else np.arange(len(features))
-    there, squares = rows[order], (rows[order] ** 2).sum(1)
-    found = np.full(len(queries), -1)
-    step = max(1, min(256, HELD // len(rows)))
+    shuffled, squares = rows[order], (rows[order] ** 2).sum(1)
+    neighbours = np.full(len(queries), -1)
+    step = max(1, min(256, DISTANCES_IN_MEMORY // len(rows)))
     for start in range(0, len(queries), step):
-        part = queries[start : start + step]
-        distance = squares - 2 * rows[part] @ there.T
-        distance[same[part][:, None] == same[order]] = np.inf
+        block = queries[start : start + step]
+        distance = squares - 2 * rows[block] @ shuffled.T
+        distance[same[block][:, None] == same[order]] = np.inf
         first = distance.argmin(1)
-        found[start : start + step] = np.where(np.isinf(distance.min(1)), -1, order[first])
-    return found
+        neighbours[start : start + step] = np.where(np.isinf(distance.min(1)), -1, order[first])
+    return neighbours
 
 
 def standardised(features: np.ndarray) -> np.ndarray:
@@ -169,16 +172,16 @@ def row_ids(features: np.ndarray) -> np.ndarray:
 
 def _filled(features: np.ndarray) -> np.ndarray:
     """Replace NaN by the mean of the column's known numbers, or by 0."""
-    known = ~np.isnan(features)
-    if known.all():
+    finite = ~np.isnan(features)
+    if finite.all():
         return features
-    mean = np.where(known, features, 0).sum(0) / np.maximum(known.sum(0), 1)
-    return np.where(known, features, mean)
+    mean = np.where(finite, features, 0).sum(0) / np.maximum(finite.sum(0), 1)
+    return np.where(finite, features, mean)
 
 
-def _gaps(queries: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _gaps(queries: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     """Return the distances of the pairs in the file; two rows that are nearest to each other are one pair."""
-    there = found >= 0
-    pairs = np.sort(np.stack([queries[there], found[there]], 1), 1)
+    has_neighbour = neighbours >= 0
+    pairs = np.sort(np.stack([queries[has_neighbour], neighbours[has_neighbour]], 1), 1)
     pairs = np.unique(pairs, axis=0)
     return np.asarray(pairs[:, 1] - pairs[:, 0])

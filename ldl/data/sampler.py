@@ -14,7 +14,7 @@ from torch.utils.data import Sampler
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 
-CHUNK = 1 << 16
+ROWS_IN_MEMORY = 1 << 16
 """Rows whose targets are in memory at a time."""
 
 
@@ -130,7 +130,7 @@ class DealtBatchSampler(Sampler[Any]):
     def _coming(self, order: np.ndarray, start: int, count: int) -> np.ndarray:
         each = -(-self.batch_size // self.world_size)
         starts = range(start, self.size, self.batch_size)[: max(1, count // each)]
-        return order[np.concatenate([self._dealt(place)[0] for place in starts])]
+        return order[np.concatenate([self._dealt(position)[0] for position in starts])]
 
 
 def balanced_weights(target: Any, rows: np.ndarray, labels: LabelSpace, power: float, width: float = 2.0) -> np.ndarray:
@@ -141,7 +141,7 @@ def balanced_weights(target: Any, rows: np.ndarray, labels: LabelSpace, power: f
     ``density ** -power`` under its target.
 
     Args:
-        target: Targets of all instances, (N, C), a tensor or a ``ldl.data.storage.Column``; None has none.
+        target: Targets of all instances, (N, C), a tensor or a ``ldl.data.storage.BatchColumn``; None has none.
         rows: (n,) training rows.
         labels: The label space. Nominal labels and labels on a grid are not smoothed.
         power: 0 draws all rows equally, 1 all labels equally.
@@ -150,15 +150,15 @@ def balanced_weights(target: Any, rows: np.ndarray, labels: LabelSpace, power: f
     Raises:
         LDLError: Targets belong to pixels.
     """
-    parts = [torch.from_numpy(part) for part in np.array_split(rows, -(-len(rows) // CHUNK))]
+    parts = [torch.from_numpy(block) for block in np.array_split(rows, -(-len(rows) // ROWS_IN_MEMORY))]
     if target is None or target[parts[0][:1]].ndim != 2:
         raise LDLError("data.balance needs a target an instance, and these have one at every pixel; leave it out")
-    density = torch.stack([target[part].double().sum(0) for part in parts]).sum(0) / len(rows)
+    density = torch.stack([target[block].double().sum(0) for block in parts]).sum(0) / len(rows)
     if labels.kind == "ordinal" and labels.ndim == 1:
         density = labels.kernel(width).double() @ density
     # A label without density occurs in no training row.
     rarity = torch.where(density > 0, density, torch.inf) ** -power
-    weights = torch.cat([target[part].double() @ rarity for part in parts])
+    weights = torch.cat([target[block].double() @ rarity for block in parts])
     return (weights / weights.mean()).numpy()
 
 

@@ -147,20 +147,20 @@ def known_source(data: object) -> Source | None:
     return next((SOURCES[name] for name in names if name in SOURCES), None)
 
 
-def absent(name: str, place: Path, root: Path | None = None, fix: str = "--data.path or --data.root") -> LDLError:
+def absent(name: str, path: Path, root: Path | None = None, fix: str = "--data.path or --data.root") -> LDLError:
     """Return the error for an absent data set, with its layout, origin and licence.
 
     Args:
         name: Class of the data module, or name of the file.
-        place: Path where the set was expected.
+        path: Path where the set was expected.
         root: The data folder, if it was expected below it.
         fix: Options that set another path.
     """
-    known = SOURCES[name]
+    source = SOURCES[name]
     below = "" if root is None else f" below the data folder {root.absolute()}"
     return LDLError(
-        f"no {known.name} at {place.absolute()}: it lies as {known.layout}{below}; get it from {known.where} "
-        f"({known.licence}), or set its folder with LDL_DATA, {fix}"
+        f"no {source.name} at {path.absolute()}: it lies as {source.layout}{below}; get it from {source.where} "
+        f"({source.licence}), or set its folder with LDL_DATA, {fix}"
     )
 
 
@@ -179,19 +179,19 @@ def download_set(name: str, path: Path) -> None:
     """
     if name not in SETS:
         raise LDLError(f"{name} is not among the public sets{did_you_mean(name, SETS)}: {', '.join(SETS)}")
-    url, part = f"{MIRROR}/{name}", path.with_name(f"{path.name}.part")
+    url, partial = f"{MIRROR}/{name}", path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{part}.lock"):
+        with FileLock(f"{partial}.lock"):
             if path.is_file():
                 return
             print(f"downloading {url} to {path}", flush=True)
-            with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, part.open("wb") as stream:
+            with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, partial.open("wb") as stream:
                 shutil.copyfileobj(answer, stream)
-            if (found := git_blob(part)) != SETS[name]:
-                part.unlink()
-                raise LDLError(f"{url} is not the published file: checksum {found}, not {SETS[name]}; try again")
-            os.replace(part, path)
+            if (checksum := git_blob(partial)) != SETS[name]:
+                partial.unlink()
+                raise LDLError(f"{url} is not the published file: checksum {checksum}, not {SETS[name]}; try again")
+            os.replace(partial, path)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
         raise LDLError(f"{url} cannot be downloaded: {error}; try again, or put it at {path}") from None
     except OSError as error:

@@ -16,15 +16,16 @@ from torch import Tensor
 
 from ldl.data.cache import cache_root, cached_folder, files_key
 from ldl.errors import LDLError
+from ldl.moved import old_names
 from ldl.tables.parquet import Parquet
 from ldl.validation.archive import check_npy
 from ldl.validation.files import ABSENT, check_file
 
-MAPPED = 2**26
+MAPPED_BYTES = 2**26
 """Bytes of the file that are mapped at a time if rows are requested by number."""
-BLOCK = 2**24
+BLOCK_BYTES = 2**24
 """Bytes of numbers that are processed at a time."""
-AHEAD = 2**26
+READ_AHEAD_BYTES = 2**26
 """Bytes of a column that are read ahead."""
 T = TypeVar("T")
 
@@ -83,22 +84,22 @@ class RowFile:
         if isinstance(rows, slice):
             return np.array(self.map()[rows])
         order = np.argsort(rows, kind="stable")
-        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
-        each = max(1, MAPPED // (self.nbytes // max(1, len(self))))
-        for part in np.split(order, np.searchsorted(rows[order], np.arange(each, len(self), each))):
-            if len(part):
-                found[part] = self.map()[rows[part]]
-        return found
+        entries = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        each = max(1, MAPPED_BYTES // (self.nbytes // max(1, len(self))))
+        for block in np.split(order, np.searchsorted(rows[order], np.arange(each, len(self), each))):
+            if len(block):
+                entries[block] = self.map()[rows[block]]
+        return entries
 
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.map(), dtype)
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Yield copies of all rows, or of rising ``rows``, block by block, with the position of the first row."""
-        step = max(1, BLOCK // (8 * prod(self.shape[1:])))
+        step = max(1, BLOCK_BYTES // (8 * prod(self.shape[1:])))
         for start in range(0, len(self) if rows is None else len(rows), step):
-            part = slice(start, start + step)
-            yield start, np.array(self.map()[part if rows is None else rows[part]])
+            block = slice(start, start + step)
+            yield start, np.array(self.map()[block if rows is None else rows[block]])
 
     def where(self, row: int) -> tuple[str, int]:
         """Return the file that a row came from, and its number there, for messages."""
@@ -150,7 +151,7 @@ def origin(rows: np.ndarray | RowFile, source: str, row: int) -> tuple[str, int]
     return rows.where(row) if isinstance(rows, RowFile) and rows.sources else (source, row)
 
 
-class Column(Protocol):
+class BatchColumn(Protocol):
     """A column of a data set, with one entry per instance; every tensor is a column."""
 
     def __len__(self) -> int: ...
@@ -199,7 +200,7 @@ class LazyColumn:
         """
         if isinstance(self.rows, RowFile) and not self._is_ahead(coming(1)):
             self._forget()
-            self._numbers = coming(AHEAD * len(self) // self.rows.nbytes)
+            self._numbers = coming(READ_AHEAD_BYTES * len(self) // self.rows.nbytes)
             self._read = self.rows[self._numbers]
 
     def _is_ahead(self, numbers: np.ndarray) -> bool:
@@ -213,7 +214,7 @@ def _reordered(make: Callable[..., Tensor], places: list[int], rows: np.ndarray,
     return make(rows, numbers=numbers)[..., places]
 
 
-def pieces(column: Column) -> Iterator[Tensor]:
+def pieces(column: BatchColumn) -> Iterator[Tensor]:
     """Yield a tensor as a whole, and another column in pieces that fit into memory."""
     if isinstance(column, Tensor):
         yield column
@@ -267,3 +268,5 @@ class Storage:
 
 
 USUAL = Storage()
+
+__getattr__ = old_names(__name__)

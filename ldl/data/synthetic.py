@@ -24,6 +24,7 @@ from ldl.data.pictures import list_pictures, read_picture
 from ldl.data.sources import absent
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace, check_count
+from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.protocols import Fold, with_validation
 from ldl.validation.archive import check_archive
@@ -31,8 +32,8 @@ from ldl.validation.files import check_file
 
 MNIST_SIDE = 28
 PHOTOGRAPHS = "BSDS500/data/images"
-Faces = Literal["UTKFace", "LFW"]
-FOLDERS: dict[Faces, tuple[str, float]] = {"UTKFace": ("UTKFace", 1.0), "LFW": ("lfw", 1 / 2.2)}
+FaceSet = Literal["UTKFace", "LFW"]
+FOLDERS: dict[FaceSet, tuple[str, float]] = {"UTKFace": ("UTKFace", 1.0), "LFW": ("lfw", 1 / 2.2)}
 """Folder of the faces, and the share of an image's side that a face takes in its middle: an image of LFW is 2.2 times
 as wide as the box of its detector."""
 WIDEST = 4.0
@@ -239,7 +240,7 @@ class ShiftedFaces(Trials):
 
     side: int = option(default=43, least=2, most=4096, what="in pixels")
     margin: int = option(default=10, least=0, most=4096, what="in pixels")
-    faces: Faces = option(default="UTKFace", role="fold")
+    faces: FaceSet = option(default="UTKFace", role="fold")
     pictures: int = 800
     batch_size: int = 50
     names_of_labels = "clutter", "face"
@@ -270,7 +271,7 @@ class PosedFaces(Trials):
     """
 
     side: int = option(default=40, least=5, most=4096, what="in pixels")
-    faces: Faces = "UTKFace"
+    faces: FaceSet = "UTKFace"
     pictures: int = 4000
     batch_size: int = 500
     names_of_labels = "clutter", "face"
@@ -326,21 +327,21 @@ def draw(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def read_grey(
-    root: Path, count: int, rng: np.random.Generator, faces: Faces
+    root: Path, count: int, rng: np.random.Generator, faces: FaceSet
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return all photographs, and ``count`` different faces, below ``root``. Raises LDLError if there are too few."""
-    place, share = FOLDERS[faces]
-    for name, folder in (("BSDS500", PHOTOGRAPHS), (faces, place)):
+    face_folder, share = FOLDERS[faces]
+    for name, folder in (("BSDS500", PHOTOGRAPHS), (faces, face_folder)):
         if not (root / folder).is_dir():
             raise absent(name, root / folder, root, "or --data.root")
     photographs = [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
-    files = list_pictures(root / place)
-    found = []
+    files = list_pictures(root / face_folder)
+    cropped = []
     for row in draw(np.arange(len(files)), count, rng):
         picture = grey(files[row])
         top, left = (round(length * (1 - share) / 2) for length in picture.shape)
-        found.append(picture[top : picture.shape[0] - top, left : picture.shape[1] - left])
-    return photographs, found
+        cropped.append(picture[top : picture.shape[0] - top, left : picture.shape[1] - left])
+    return photographs, cropped
 
 
 def cut_clutter(photographs: list[np.ndarray], count: int, side: int, rng: np.random.Generator) -> np.ndarray:
@@ -363,3 +364,6 @@ def grey(path: Path) -> np.ndarray:
 def shrink(picture: np.ndarray, side: int) -> np.ndarray:
     """Resize an image to a square of ``side`` pixels."""
     return cv2.resize(np.ascontiguousarray(picture), (side, side), interpolation=cv2.INTER_AREA)
+
+
+__getattr__ = old_names(__name__)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ldl.backbones.timm import evaluating
-from ldl.checkpoint import MENDED_OUT, replacing
+from ldl.checkpoint import OUTPUT_ADVICE, replacing
 from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.deploy.export_columns import draw_columns
@@ -19,7 +19,7 @@ from ldl.deploy.export_onnx import Run, load_onnx, quietly, write_onnx
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.inference import Predictions
-from ldl.inference.inputs import WHOLE
+from ldl.inference.inputs import INTEGER_TYPES
 from ldl.task import Task
 
 SHARE_APART = 0.05
@@ -28,7 +28,7 @@ BATCHES = (1, 7, 64)
 """Batch sizes of the comparison."""
 CLOSE = 1e-5
 """Largest difference that counts as rounding."""
-INSTANCES = 3
+DRAWN_INSTANCES = 3
 """Instances of a bag, if the model takes any number."""
 
 
@@ -93,13 +93,13 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
         finally:
             task.to(device)
     # With trees and neighbours, rounding of a feature may change a prediction a lot.
-    jumps = any(isinstance(part, FittedHead) for part in task.modules())
+    jumps = any(isinstance(module, FittedHead) for module in task.modules())
     if parity is not None and parity.apart > (SHARE_APART * parity.rows if jumps else 0):
         raise LDLError(
             f"the ONNX file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ "
             f"from torch by more than {CLOSE:g}; please report it with the checkpoint's options"
         )
-    with replacing(file, MENDED_OUT) as opened:
+    with replacing(file, OUTPUT_ADVICE) as opened:
         opened.write(data)
     return Exported(file, len(data), parity)
 
@@ -129,38 +129,35 @@ def measure(task: Task, run: Run) -> Parity:
 
     Args:
         task: The task.
-        run: Runs the model, on ``export_columns.Columns`` if the task encodes them.
+        run: Runs the model, on ``export_columns.ColumnArrays`` if the task encodes them.
     """
     rng, state = np.random.default_rng(0), (task.preprocessing or {}).get("encoding")
     differences = []
     for rows in BATCHES:
         inputs: Any = draw(task, rows, rng)
-        given = inputs
+        columns = inputs
         if state is not None:
-            given, inputs = draw_columns(Encoding.from_state(state), inputs, rng)
-        differences.append(_differences(task, inputs, run(given)))
-    return _parity(np.concatenate(differences))
-
-
-def _parity(differences: np.ndarray) -> Parity:
-    close = differences <= CLOSE
-    return Parity(float(differences[close].max(initial=0)), int((~close).sum()), len(differences))
+            columns, inputs = draw_columns(Encoding.from_state(state), inputs, rng)
+        differences.append(_differences(task, inputs, run(columns)))
+    difference = np.concatenate(differences)
+    close = difference <= CLOSE
+    return Parity(float(difference[close].max(initial=0)), int((~close).sum()), len(difference))
 
 
 def draw(task: Task, rows: int, rng: np.random.Generator) -> np.ndarray:
     """Draw inputs (``rows``, ...) as a :class:`Deployed` takes them, spread as those of training are."""
-    known, shape = task.preprocessing or {}, task.input_shape
+    preprocessing, shape = task.preprocessing or {}, task.input_shape
     assert shape is not None
-    if len(shape) > 2 and ("crop_size" in known or known.get("dtype") == "uint8"):
+    if len(shape) > 2 and ("crop_size" in preprocessing or preprocessing.get("dtype") == "uint8"):
         # A model of maps takes images of any size: another one for every size of batches.
         size = (70 - rows // 2, 45 + rows // 2) if task.gives_maps else shape[1:]
         return rng.integers(0, 256, (rows, *size, shape[0]), dtype=np.uint8)
-    sizes = (rows, *(INSTANCES if side == -1 else side for side in shape))
-    if known.get("dtype") in WHOLE:
+    sizes = (rows, *(DRAWN_INSTANCES if side == -1 else side for side in shape))
+    if preprocessing.get("dtype") in INTEGER_TYPES:
         return rng.integers(0, 101, sizes).astype(np.float32 if len(shape) > 2 else np.float64)
     if len(shape) > 2:
         return rng.random(sizes, dtype=np.float32)
-    inputs = _unscaled(rng.normal(size=sizes), known.get("scaling") or {"kind": "none"})
+    inputs = _unscaled(rng.normal(size=sizes), preprocessing.get("scaling") or {"kind": "none"})
     if len(shape) == 2:
         inputs[1::2, 1:] = np.nan  # every other bag has one instance
     elif task.head.takes_missing:
@@ -171,40 +168,40 @@ def draw(task: Task, rows: int, rng: np.random.Generator) -> np.ndarray:
 @torch.no_grad()
 def predict(task: Task, inputs: np.ndarray) -> Predictions:
     """Predict such inputs with the task, scaled as in training."""
-    known, shape = task.preprocessing or {}, task.input_shape
+    preprocessing, shape = task.preprocessing or {}, task.input_shape
     assert shape is not None
-    given = torch.from_numpy(inputs)
+    tensor = torch.from_numpy(inputs)
     if len(shape) > 2:
-        given = given.permute(0, 3, 1, 2) if given.dtype == torch.uint8 and given.ndim == 4 else given
-    elif (scaling := known.get("scaling")) is not None:
+        tensor = tensor.permute(0, 3, 1, 2) if tensor.dtype == torch.uint8 and tensor.ndim == 4 else tensor
+    elif (scaling := preprocessing.get("scaling")) is not None:
         flat = FeatureScaler.from_state(scaling).apply(inputs.reshape(-1, shape[-1]), "drawn inputs")
-        given = flat.reshape(inputs.shape)
-    if given.dtype != torch.uint8:  # images are uint8, whether or not their type is known
-        trained = known.get("dtype")
-        given = given.to(getattr(torch, trained) if trained in WHOLE else torch.float32)
-    batch = {"input": given, "index": torch.arange(len(given)), "weight": torch.ones(len(given))}
-    found = {name: part.float().cpu().numpy() for name, part in task.eval().predict_step(batch, 0).items()}
-    return Predictions(found["prediction"], found.get("predicted_value"), task.labels, calibration=task.calibration)
+        tensor = flat.reshape(inputs.shape)
+    if tensor.dtype != torch.uint8:  # images are uint8, whether or not their type is known
+        trained = preprocessing.get("dtype")
+        tensor = tensor.to(getattr(torch, trained) if trained in INTEGER_TYPES else torch.float32)
+    batch = {"input": tensor, "index": torch.arange(len(tensor)), "weight": torch.ones(len(tensor))}
+    outputs = {name: output.float().cpu().numpy() for name, output in task.eval().predict_step(batch, 0).items()}
+    return Predictions(outputs["prediction"], outputs.get("predicted_value"), task.labels, calibration=task.calibration)
 
 
-def _differences(task: Task, inputs: np.ndarray, found: list[np.ndarray]) -> np.ndarray:
+def _differences(task: Task, inputs: np.ndarray, outputs: list[np.ndarray]) -> np.ndarray:
     """Return the largest difference of every row."""
     wanted = predict(task, inputs)
-    pairs = [(found[0], wanted.distribution, 1.0)]
+    pairs = [(outputs[0], wanted.distribution, 1.0)]
     if wanted.value is not None:
         span = max(max(axis[-1] - axis[0] for axis in task.labels.axes), 1e-30)
-        pairs.append((found[1], wanted.value, span))
+        pairs.append((outputs[1], wanted.value, span))
         # Intervals of the found distributions: rounding of these may move an end to the next label.
-        own = Predictions(found[0], found[1], task.labels, calibration=task.calibration)
-        pairs += [(ends, own.interval(level), span) for ends, level in zip(found[2:], LEVELS)]
+        predictions = Predictions(outputs[0], outputs[1], task.labels, calibration=task.calibration)
+        pairs += [(ends, predictions.interval(level), span) for ends, level in zip(outputs[2:], LEVELS)]
     return np.max([_apart(*pair).reshape(len(inputs), -1).max(1) for pair in pairs], axis=0)
 
 
-def _apart(found: np.ndarray, wanted: np.ndarray, span: float) -> np.ndarray:
-    if found.shape != wanted.shape:
+def _apart(output: np.ndarray, wanted: np.ndarray, span: float) -> np.ndarray:
+    if output.shape != wanted.shape:
         return np.full((len(wanted), 1), np.inf)
-    both = np.isnan(found) & np.isnan(wanted)
-    return np.where(both, 0.0, np.nan_to_num(np.abs(found - wanted) / span, nan=np.inf))
+    both = np.isnan(output) & np.isnan(wanted)
+    return np.where(both, 0.0, np.nan_to_num(np.abs(output - wanted) / span, nan=np.inf))
 
 
 def _unscaled(normal: np.ndarray, scaling: dict[str, Any]) -> np.ndarray:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ldl.data.tables.columns import PARTS, Column, Encoding
+from ldl.data.tables.columns import PARTS, ColumnEncoding, Encoding
 
 ML = "ai.onnx.ml"
 """Domain of ONNX's operators for texts."""
-Columns = dict[str, np.ndarray]
+ColumnArrays = dict[str, np.ndarray]
 """Inputs: ``numbers`` (N, K) float64, NaN for gaps, and ``texts`` (N, M), empty for gaps, if there are such columns."""
 
 
@@ -24,14 +24,14 @@ def text_names(encoding: Encoding) -> list[str]:
     return [column.name for column in encoding.columns if column.kind == "category"]
 
 
-def _numbers(column: Column) -> list[str]:
+def _numbers(column: ColumnEncoding) -> list[str]:
     if column.kind == "category":
         return []
-    return [column.name] if column.kind == "number" else [f"{column.name} {part}" for part in PARTS]
+    return [column.name] if column.kind == "number" else [f"{column.name} {date_part}" for date_part in PARTS]
 
 
 def prepend(model: Any, encoding: Encoding) -> Any:
-    """Return an ONNX model of encoded features (N, F) as one of :data:`Columns`."""
+    """Return an ONNX model of encoded features (N, F) as one of :data:`ColumnArrays`."""
     from onnx import TensorProto, compose, helper, numpy_helper
 
     nodes: list[Any] = []
@@ -53,33 +53,35 @@ def prepend(model: Any, encoding: Encoding) -> Any:
     for column in encoding.columns:
         if column.kind == "category":
             last = len(column.categories)
-            places = {text: place for place, text in enumerate(column.categories)}
+            places = {text: number for number, text in enumerate(column.categories)}
             places[""] = last + column.other if column.missing else -1
-            own = add("Gather", "texts", constant([texts.index(column.name)], "int64"), axis=1)
+            entries = add("Gather", "texts", constant([texts.index(column.name)], "int64"), axis=1)
             codes = add(
-                "LabelEncoder", own, domain=ML, keys_strings=list(places), values_int64s=list(places.values()),
+                "LabelEncoder", entries, domain=ML, keys_strings=list(places), values_int64s=list(places.values()),
                 default_int64=last if column.other else -1,
             )  # fmt: skip
             parts.append(as_number(add("Equal", codes, constant([range(len(column.names))], "int64"))))
             continue
-        own = add("Gather", "numbers", constant([numbers.index(name) for name in _numbers(column)], "int64"), axis=1)
-        gaps = add("IsNaN", own)
-        parts.append(own if column.fill is None else add("Where", gaps, constant([column.fill], "float64"), own))
+        positions = constant([numbers.index(name) for name in _numbers(column)], "int64")
+        entries = add("Gather", "numbers", positions, axis=1)
+        gaps = add("IsNaN", entries)
+        filled = entries if column.fill is None else add("Where", gaps, constant([column.fill], "float64"), entries)
+        parts.append(filled)
         if column.missing:
             parts.append(as_number(add("Gather", gaps, constant([0], "int64"), axis=1)))
     features = add("Concat", *parts, axis=1)
     kinds = {"numbers": (numbers, TensorProto.DOUBLE), "texts": (texts, TensorProto.STRING)}
-    given = [helper.make_tensor_value_info(n, kind, ["batch", len(of)]) for n, (of, kind) in kinds.items() if of]
-    found = helper.make_tensor_value_info(features, TensorProto.DOUBLE, ["batch", len(encoding.names)])
-    if all(known.domain != ML for known in model.opset_import):
+    inputs_info = [helper.make_tensor_value_info(n, kind, ["batch", len(of)]) for n, (of, kind) in kinds.items() if of]
+    features_info = helper.make_tensor_value_info(features, TensorProto.DOUBLE, ["batch", len(encoding.names)])
+    if all(opset.domain != ML for opset in model.opset_import):
         model.opset_import.append(helper.make_opsetid(ML, 3))
-    graph = helper.make_graph(nodes, "columns", given, [found], constants)
+    graph = helper.make_graph(nodes, "columns", inputs_info, [features_info], constants)
     first = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-    said = {"producer_name": model.producer_name, "producer_version": model.producer_version}
-    return compose.merge_models(first, model, io_map=[(features, "input")], **said)
+    producer = {"producer_name": model.producer_name, "producer_version": model.producer_version}
+    return compose.merge_models(first, model, io_map=[(features, "input")], **producer)
 
 
-def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
+def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Generator) -> tuple[ColumnArrays, np.ndarray]:
     """Draw columns like those of training, and return them with their features (N, F).
 
     Args:
@@ -103,6 +105,6 @@ def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Genera
         if column.kind == "category":
             columns["texts"].append(drawn[column.name].to_numpy(object))
         else:
-            columns["numbers"] += Column(column.name, column.kind).transform(drawn[column.name])
+            columns["numbers"] += ColumnEncoding(column.name, column.kind).transform(drawn[column.name])
     made = encoding.transform(pandas.DataFrame(drawn), "drawn inputs")
     return {name: np.stack(parts, 1) for name, parts in columns.items() if parts}, made

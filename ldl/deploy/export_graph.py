@@ -14,10 +14,10 @@ from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import scale
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.inference.inputs import WHOLE
+from ldl.inference.inputs import INTEGER_TYPES
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
-from ldl.methods.conformal.scores import HAIR, LEAST
+from ldl.methods.conformal.scores import HAIR, LEAST_PROBABILITY
 from ldl.methods.temperature import temper
 from ldl.tables.entries import LARGEST
 from ldl.task import Task
@@ -57,27 +57,28 @@ class Deployed(nn.Module):
         for weight in task.parameters():
             if weight.dtype != torch.float32:
                 raise LDLError(f"the weights are {weight.dtype}, and files compute in float32; call task.float() first")
-        for part in task.modules():
-            if isinstance(part, Head | Backbone) and part.no_graph:
-                raise LDLError(f"{type(part).__name__} cannot be exported: {part.no_graph}")
-        known, shape = task.preprocessing or {}, task.input_shape
-        _check_transforms(known)
-        self.encoding = Encoding.from_state(known["encoding"]) if "encoding" in known else None
+        for module in task.modules():
+            if isinstance(module, Head | Backbone) and module.no_graph:
+                raise LDLError(f"{type(module).__name__} cannot be exported: {module.no_graph}")
+        preprocessing, shape = task.preprocessing or {}, task.input_shape
+        _check_transforms(preprocessing)
+        self.encoding = Encoding.from_state(preprocessing["encoding"]) if "encoding" in preprocessing else None
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
         self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
         self.scaling, self.clip, self.learned = "none", None, list[str]()
-        if (scaling := known.get("scaling")) is not None:
+        if (scaling := preprocessing.get("scaling")) is not None:
             self.scaling, self.clip = scaling["kind"], scaling["clip"]
             self.learned = [name for name, value in scaling.items() if isinstance(value, Tensor)]
             for name in self.learned:
                 self.register_buffer(f"scaling_{name}", scaling[name])
         # The exporter of ONNX would write the number itself as infinity, in float32.
         self.register_buffer("largest", torch.tensor(LARGEST, dtype=torch.float64), persistent=False)
-        self.takes_pictures = len(shape) == 3 and ("crop_size" in known or known.get("dtype") == "uint8")
+        of_images = "crop_size" in preprocessing or preprocessing.get("dtype") == "uint8"
+        self.takes_pictures = len(shape) == 3 and of_images
         sizes = (-1, -1) if task.gives_maps else shape[1:]
         self.input_shape = (*sizes, shape[0]) if self.takes_pictures else shape
-        trained = known.get("dtype")
-        self.trained_dtype = getattr(torch, trained) if trained in WHOLE else torch.float32
+        trained = preprocessing.get("dtype")
+        self.trained_dtype = getattr(torch, trained) if trained in INTEGER_TYPES else torch.float32
         self.input_dtype = torch.uint8 if self.takes_pictures else torch.float64 if len(shape) <= 2 else torch.float32
 
     @property
@@ -93,7 +94,7 @@ class Deployed(nn.Module):
         if len(self.input_shape) > 2:
             return outputs
         invalid = self._invalid(inputs, prepared)
-        return tuple(part.masked_fill(invalid.reshape(-1, *[1] * (part.ndim - 1)), torch.nan) for part in outputs)
+        return tuple(output.masked_fill(invalid.reshape(-1, *[1] * (output.ndim - 1)), torch.nan) for output in outputs)
 
     def _outputs(self, prepared: Tensor) -> tuple[Tensor, ...]:
         features = self.backbone(prepared)
@@ -109,13 +110,13 @@ class Deployed(nn.Module):
         """Return whether each row or bag has features for which ``Predictor`` raises an error, (B,) bool."""
         if not prepared.is_floating_point():
             return (prepared != inputs).flatten(1).any(1)
-        known = (inputs.double().abs() <= self.largest) & prepared.isfinite()
+        valid = (inputs.double().abs() <= self.largest) & prepared.isfinite()
         absent = inputs.isnan().all(-1, keepdim=True)
         if self.head.takes_missing:
-            known = known | inputs.isnan()
+            valid = valid | inputs.isnan()
         elif inputs.ndim == 3:  # bags may have fewer instances
-            known = known | absent
-        invalid = ~known.flatten(1).all(1)
+            valid = valid | absent
+        invalid = ~valid.flatten(1).all(1)
         return invalid | absent.flatten(1).all(1) if inputs.ndim == 3 else invalid
 
     def _prepared(self, inputs: Tensor) -> Tensor:
@@ -128,13 +129,13 @@ class Deployed(nn.Module):
         return inputs.to(self.trained_dtype)
 
 
-def _check_transforms(known: dict[str, Any]) -> None:
+def _check_transforms(preprocessing: dict[str, Any]) -> None:
     """Raise LDLError for evaluation transforms outside torch."""
-    if "transforms" not in known:
+    if "transforms" not in preprocessing:
         return
     from ldl.data.images.transforms import Pipeline  # albumentations takes seconds, and tables do without
 
-    if names := [type(transform).__name__ for transform in Pipeline.from_dict(known["transforms"]).transforms]:
+    if names := [type(transform).__name__ for transform in Pipeline.from_dict(preprocessing["transforms"]).transforms]:
         raise LDLError(
             f"data.eval_transforms {', '.join(names)} cannot be exported: they are transforms of "
             "albumentations, not of torch; train without eval_transforms"
@@ -156,8 +157,8 @@ def interval(labels: LabelSpace, distribution: Tensor, level: float, calibration
         ends = [labels.quantile(distribution, probability) for probability in (tail, 1 - tail)]
         return torch.stack(ends, -1).float()
     parts = zip(_marginals(labels, distribution), labels.axes, calibration.scores)
-    found = [_on_line(part, axis, own.threshold(level)) for part, axis, own in parts]
-    return (found[0] if len(found) == 1 else torch.stack(found, -2)).float()
+    intervals = [_on_line(marginal, axis, score.threshold(level)) for marginal, axis, score in parts]
+    return (intervals[0] if len(intervals) == 1 else torch.stack(intervals, -2)).float()
 
 
 def _marginals(labels: LabelSpace, distribution: Tensor) -> list[Tensor]:
@@ -167,7 +168,7 @@ def _marginals(labels: LabelSpace, distribution: Tensor) -> list[Tensor]:
         places[range(len(labels.cells)), list(labels.cells)] = 1
         distribution = distribution @ places
     table = distribution.unflatten(-1, shape)
-    others = [[axis - labels.ndim for axis in range(labels.ndim) if axis != own] for own in range(labels.ndim)]
+    others = [[axis - labels.ndim for axis in range(labels.ndim) if axis != kept] for kept in range(labels.ndim)]
     return [table.sum(axes) if axes else table for axes in others]
 
 
@@ -178,9 +179,12 @@ def _on_line(p: Tensor, axis: tuple[float, ...], score: float) -> Tensor:
     ends = [2 * values[0] - middles[0], 2 * values[-1] - middles[-1]] if len(middles) else [-0.5, 0.5] + values
     edges = torch.from_numpy(np.concatenate([ends[:1], middles, ends[1:]]))
     p = p / p.sum(-1, keepdim=True)
-    p = torch.where(p < LEAST, 0.0, p)
+    p = torch.where(p < LEAST_PROBABILITY, 0.0, p)
     p = p / p.sum(-1, keepdim=True)
-    tail, more = max((1 - score - HAIR) / 2, 0.0), max(score + HAIR - 1, 0.0) * float(values[-1] - values[0] or 1)
+    tail, more = (
+        max((1 - score - HAIR) / 2, 0.0),
+        max(score + HAIR - 1, 0.0) * float(values[-1] - values[0] or 1),
+    )
     if math.isinf(more):
         return torch.zeros_like(p[..., :2]) + torch.from_numpy(values[[0, -1]])
     lower = _quantile(p, edges, tail) - more
@@ -192,7 +196,7 @@ def _quantile(p: Tensor, edges: Tensor, tail: float) -> Tensor:
     """Return the lowest value with at least ``tail`` of the mass below it; for 0 the start of the mass."""
     total = p.cumsum(-1)
     short, begin = (total < tail).sum(-1).clamp_max(p.shape[-1] - 1), (total <= 0).sum(-1)
-    place = torch.maximum(short, begin)
-    own, sum_to = (part.gather(-1, place.unsqueeze(-1)).squeeze(-1) for part in (p, total))
-    share = ((tail - sum_to + own) / torch.where(own > 0, own, 1.0)).clamp(0, 1)
-    return edges[place] + share * edges.diff()[place]
+    label = torch.maximum(short, begin)
+    mass, sum_to = (column.gather(-1, label.unsqueeze(-1)).squeeze(-1) for column in (p, total))
+    share = ((tail - sum_to + mass) / torch.where(mass > 0, mass, 1.0)).clamp(0, 1)
+    return edges[label] + share * edges.diff()[label]

@@ -30,14 +30,14 @@ def metadata(task: Task, model: Deployed, checkpoint: str | Path | None = None) 
     ``license_data``. The configuration of the run beside the checkpoint names the data.
     """
     steps = (task.preprocessing or {}).items()
-    known = {name: step for name, step in steps if name != "scaling" and not isinstance(step, Tensor)}
+    plain = {name: step for name, step in steps if name != "scaling" and not isinstance(step, Tensor)}
     if model.takes_pictures:
         inside, before = "normalisation of pixels", "upright, cropped and resized to the input's size, RGB, 0 to 255"
     else:
         inside, before = f"scaling of features: {model.scaling}", "none"
     if model.encoding is not None:
         before = "none: the file encodes columns, and takes numbers and texts"
-        known["columns"] = {"numbers": number_names(model.encoding), "texts": text_names(model.encoding)}
+        plain["columns"] = {"numbers": number_names(model.encoding), "texts": text_names(model.encoding)}
     texts = {
         "labels": task.labels.to_dict(),
         "unit": task.labels.unit,
@@ -49,7 +49,7 @@ def metadata(task: Task, model: Deployed, checkpoint: str | Path | None = None) 
             "type": str(model.input_dtype).removeprefix("torch."),
             "shape": [-1, *([-1, model.input_shape[-1]] if len(model.input_shape) == 2 else model.input_shape)],
         },
-        "preprocessing": {"inside": inside, "before": before, **known},
+        "preprocessing": {"inside": inside, "before": before, **plain},
         "outputs": model.outputs,
         "intervals": _intervals(task),
         "versions": {"ldl": ldl.__version__, "torch": str(torch.__version__), "python": platform.python_version()},
@@ -75,6 +75,6 @@ def _of_data(checkpoint: Path) -> str:
         kind, path = data["class_path"].rpartition(".")[2], Path(data.get("init_args", {}).get("path") or "").name
     except (yaml.YAMLError, StopIteration, OSError, KeyError, TypeError, AttributeError):
         return UNKNOWN_DATA
-    if known := SOURCES.get(path) or SOURCES.get(kind):
-        return f"{known.name}: {known.licence}"
+    if source := SOURCES.get(path) or SOURCES.get(kind):
+        return f"{source.name}: {source.licence}"
     return f"unknown: {kind} {path}".rstrip() + ", whose licence is not known to ldl; contact the author"

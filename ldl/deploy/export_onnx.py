@@ -18,7 +18,7 @@ from ldl.deploy.export_graph import Deployed
 from ldl.errors import LDLError
 
 Run = Callable[[Any], list[np.ndarray]]
-"""Inputs of a batch, an array or ``export_columns.Columns``, to the outputs of a :class:`Deployed`."""
+"""Inputs of a batch, an array or ``export_columns.ColumnArrays``, to the outputs of a :class:`Deployed`."""
 
 INSTANCES, SIZES = ["batch", "instances"], ["batch", "height", "width"]
 """Names of the dynamic dimensions of bags, and of images of any size."""

@@ -18,7 +18,7 @@ from packaging.version import Version
 from torch import Tensor
 
 import ldl
-from ldl.checkpoint import MENDED_OUT, describe, replacing, write_checkpoint
+from ldl.checkpoint import OUTPUT_ADVICE, describe, replacing, write_checkpoint
 from ldl.errors import LDLError
 from ldl.reports.card import USAGE, card_without_run, how_to_use, main_results
 from ldl.reports.files import ESCAPED, write_json
@@ -48,10 +48,10 @@ def save(task: Task, folder: Path, name: str, license: str | None, source: Path 
     described["preprocessing"] = {step: value for step, value in steps if _is_plain(value)}
     calibrated = None if task.calibration is None else task.calibration.units
     facts = {"library_name": "ldl", "ldl_version": ldl.__version__, **described, "calibrated_on": calibrated}
-    write_json(folder / FACTS, facts, MENDED_OUT)
+    write_json(folder / FACTS, facts, OUTPUT_ADVICE)
     opening = "From this folder" if name == "." else "From Python"
     usage = how_to_use(task, opening, f"from_pretrained({json.dumps(name)})", CHECKPOINT)
-    with replacing(folder / CARD, MENDED_OUT) as file:
+    with replacing(folder / CARD, OUTPUT_ADVICE) as file:
         file.write(_card(task, usage, license, source).encode(errors=ESCAPED))
 
 
@@ -131,8 +131,8 @@ def push(
 
 
 @contextmanager
-def hub_errors(what: str, revision: str | None) -> Iterator[Any]:
-    """Give ``huggingface_hub``, and raise its errors as LDLError of one line about ``what``."""
+def hub_errors(repository: str, revision: str | None) -> Iterator[Any]:
+    """Give ``huggingface_hub``, and raise its errors as LDLError of one line about ``repository``."""
     import huggingface_hub as hub  # here, since few programs need it
     from huggingface_hub import errors
 
@@ -141,16 +141,16 @@ def hub_errors(what: str, revision: str | None) -> Iterator[Any]:
     except LDLError:
         raise
     except errors.RepositoryNotFoundError as error:
-        raise LDLError(f"{what} does not exist or is private; correct the name, or pass token") from error
+        raise LDLError(f"{repository} does not exist or is private; correct the name, or pass token") from error
     except errors.RevisionNotFoundError as error:
-        raise LDLError(f"{what} has no revision {revision!r}; give a branch, a tag or a commit") from error
+        raise LDLError(f"{repository} has no revision {revision!r}; give a branch, a tag or a commit") from error
     except errors.LocalEntryNotFoundError as error:
-        raise LDLError(f"{what} cannot be reached, and no copy is in the cache; check the network") from error
+        raise LDLError(f"{repository} cannot be reached, and no copy is in the cache; check the network") from error
     except errors.EntryNotFoundError as error:
-        raise LDLError(f"{what} has no {CHECKPOINT}; it was not written by Predictor.push_to_hub") from error
+        raise LDLError(f"{repository} has no {CHECKPOINT}; it was not written by Predictor.push_to_hub") from error
     except Exception as error:  # errors of HTTP and validation, without a common base
         reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise LDLError(f"{what} cannot be used: {reason}") from error
+        raise LDLError(f"{repository} cannot be used: {reason}") from error
 
 
 def _is_plain(value: Any) -> bool:
@@ -200,14 +200,14 @@ def _metadata(task: Task, results: dict[str, Any]) -> Any:
     shape, head = task.input_shape or (), type(task.head).__name__
     kind = "regression" if task.labels.has_values else "classification"
     kind = "image-classification" if len(shape) == 3 and shape[0] in (1, 3) else f"tabular-{kind}"
-    known = main_results(results, task) if results else {}
+    metrics = main_results(results, task) if results else {}
     return ModelCardData(
         license="other",
         license_name="see-model-card",
         library_name="ldl",
         tags=["label-distribution-learning", head.lower(), type(task.backbone).__name__.lower()],
         pipeline_tag=None if task.gives_maps else kind,
-        metrics=[*known] or None,
-        model_name=head if known else None,
-        eval_results=[EvalResult(kind, results["data"], results["title"], *each) for each in known.items()] or None,
+        metrics=[*metrics] or None,
+        model_name=head if metrics else None,
+        eval_results=[EvalResult(kind, results["data"], results["title"], *each) for each in metrics.items()] or None,
     )

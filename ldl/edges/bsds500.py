@@ -22,7 +22,7 @@ from ldl.data.sampler import Draw
 from ldl.data.sources import absent
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth, truth_file, truth_files
 from ldl.edges.benchmark.thinning import SMOOTHING
-from ldl.edges.crops import Crops, Target, vote_share
+from ldl.edges.crops import EdgeCrops, Target, vote_share
 from ldl.edges.report import EdgeReport
 from ldl.edges.tracing import trace
 from ldl.errors import LDLError, SharedError
@@ -52,7 +52,7 @@ class EdgeImages(Dataset[Batch]):
     index: np.ndarray
     tolerance: float
     least: int = 1
-    crops: Crops | None = None
+    crops: EdgeCrops | None = None
     wants: Sequence[str] = ()
     _kept: dict[int, tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = field(default_factory=dict, init=False)
 
@@ -151,8 +151,8 @@ class BSDS500(LDLDataModule):
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
         if self.protocol == "final" and not (self.folder / "images" / "val").is_dir():
             trained = ["train"]
-        parts = {part: list_part(self.folder, part) for part in [*trained, tested]}
-        self.images = [image for part in parts.values() for image in part]
+        parts = {subset: list_part(self.folder, subset) for subset in [*trained, tested]}
+        self.images = [image for subset in parts.values() for image in subset]
         self.tested = len(parts[tested])
         self.input_shape = (3, self.crop, self.crop)
         names = [f"{image.parent.name}/{image.stem}" for image in self.images]
@@ -172,7 +172,8 @@ class BSDS500(LDLDataModule):
         """Return the images ``rows``."""
         if not train:
             return EdgeImages(self.images, rows, self.tolerance)
-        crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives, self.rotations, tuple(self.sizes))
+        moves = self.rotations, tuple(self.sizes)
+        crops = EdgeCrops(self.crop, self.target, self.flips, self.turns, self.negatives, *moves)
         return EdgeImages(self.images, rows, self.tolerance, self.crop, crops)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
@@ -219,27 +220,27 @@ class BSDS500(LDLDataModule):
         return read_ground_truth(truth_of(self.images[row]))
 
 
-def list_part(folder: Path, part: str) -> list[Path]:
+def list_part(folder: Path, subset: str) -> list[Path]:
     """Return the images of ``train``, ``val`` or ``test`` by name, in the folder with ``images`` and ``groundTruth``.
 
     Raises LDLError for a missing folder, no images, two images of one name, or images and ground truth without each
     other.
     """
-    place = folder / "images" / part
-    if not place.is_dir():
-        raise LDLError(f"no folder at {place}; data.path, or LDL_DATA, must lead to images/ and groundTruth/")
-    images = [path for path in visible(place, "*") if path.suffix.lower() in SUFFIXES]
+    images_folder = folder / "images" / subset
+    if not images_folder.is_dir():
+        raise LDLError(f"no folder at {images_folder}; data.path, or LDL_DATA, must lead to images/ and groundTruth/")
+    images = [path for path in visible(images_folder, "*") if path.suffix.lower() in SUFFIXES]
     if not images:
-        raise LDLError(f"{place} holds no images; files that end in {', '.join(SUFFIXES)} are read")
-    stems, drawn = Counter(image.stem for image in images), set(truth_files(folder / "groundTruth" / part))
+        raise LDLError(f"{images_folder} holds no images; files that end in {', '.join(SUFFIXES)} are read")
+    stems, drawn = Counter(image.stem for image in images), set(truth_files(folder / "groundTruth" / subset))
     twice = {stem for stem, count in stems.items() if count > 1}
-    for wrong, what in (
+    for wrong, problem in (
         (twice, "image is there twice"),
         (stems.keys() - drawn, "image has no ground truth"),
         (drawn - stems.keys(), "ground truth has no image"),
     ):
         if wrong:
-            raise LDLError(f"{folder}, part {part}: the {what}: {min(wrong)} ({len(wrong)} such)")
+            raise LDLError(f"{folder}, part {subset}: the {problem}: {min(wrong)} ({len(wrong)} such)")
     return images
 
 

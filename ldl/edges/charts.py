@@ -30,9 +30,9 @@ def precision_recall(path: Path, evaluations: Mapping[str, Evaluation], human: O
         best = optimum(evaluation.thresholds, whole)
         results = scores(evaluation.thresholds, evaluation.counts)
         # Without detections the precision is undefined.
-        there = evaluation.counts.detected.sum(0) > 0
+        detects = evaluation.counts.detected.sum(0) > 0
         label = legend_name(name) + f": ODS {results['ods']:.3f}, OIS {results['ois']:.3f}, AP {results['ap']:.3f}"
-        line = axis.plot(whole.recall[there], whole.precision[there], label=label)[0]
+        line = axis.plot(whole.recall[detects], whole.precision[detects], label=label)[0]
         axis.plot(best.recall, best.precision, "o", color=line.get_color())
     if human is not None:
         label = f"annotators against each other: F {human.f:.3f}"

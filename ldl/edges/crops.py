@@ -48,7 +48,7 @@ def learned(
     return share.astype(np.float32), keep
 
 
-class Crops(NamedTuple):
+class EdgeCrops(NamedTuple):
     """How training images are cropped; see :class:`ldl.edges.bsds500.BSDS500`."""
 
     side: int
@@ -107,7 +107,7 @@ class Crops(NamedTuple):
         """
         angle = 2 * math.pi * rng.integers(self.rotations) / self.rotations
         angle += math.pi / 2 * rng.integers(4) if self.turns else 0
-        cos, sin = (round(part(angle), 12) for part in (math.cos, math.sin))
+        cos, sin = (round(function(angle), 12) for function in (math.cos, math.sin))
         mirror = -1 if self.flips and rng.random() < 0.5 else 1
         low, high = self.sizes
         across = self.side * (abs(cos) + abs(sin))
@@ -116,8 +116,8 @@ class Crops(NamedTuple):
         centre = np.array([_centre(length, across / size, rng) for length in image.shape[1::-1]])
         # Cut the part that the window and the lines near it need.
         margin = (across / 2 + reach) / size + 2
-        left, top = (max(0, math.floor(place - margin)) for place in centre)
-        right, bottom = (math.ceil(place + margin) + 1 for place in centre)
+        left, top = (max(0, math.floor(coordinate - margin)) for coordinate in centre)
+        right, bottom = (math.ceil(coordinate + margin) + 1 for coordinate in centre)
         turn = np.array([[cos * mirror, -sin], [sin * mirror, cos]]) / size
         start = centre - (left, top) - turn @ np.full(2, (self.side - 1) / 2)
         matrix = np.column_stack([turn, start])

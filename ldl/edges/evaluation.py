@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ldl.checkpoint import MENDED_OUT
+from ldl.checkpoint import OUTPUT_ADVICE
 from ldl.command.options import at_home, check_replaceable
 from ldl.edges.benchmark.evaluation import agreement, evaluate_crisp, evaluate_folder, open_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth, truth_file
@@ -67,7 +67,7 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.human:
         point = agreement(evaluation.names, lambda name: read_ground_truth(truth_file(options.gt, name)), **shared)
         content["human"] = point and point._asdict()
-    write_json(options.out, content, MENDED_OUT)
+    write_json(options.out, content, OUTPUT_ADVICE)
     if options.chart is not None:
         with drawing(options.chart):
             precision_recall(options.chart, {options.pred.name: evaluation}, point)
@@ -93,7 +93,7 @@ def check_out(path: Path, begins: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LDLError(f"--out {path} cannot be written: {error.strerror}; {MENDED_OUT}") from error
+        raise LDLError(f"--out {path} cannot be written: {error.strerror}; {OUTPUT_ADVICE}") from error
     check_replaceable(path, "--out", begins)
 
 

@@ -15,7 +15,7 @@ SCORES = ("nll", "brier", "ece")
 VOTES = tuple(f"{question}_{score}" for question in QUESTIONS for score in SCORES)
 DISAGREEMENT = "disagreement"
 """Correlation of the predicted disagreement of the annotators with the true one."""
-LOGGED = (*EDGE_METRICS, *CRISP, *VOTES, DISAGREEMENT)
+LOGGED_METRICS = (*EDGE_METRICS, *CRISP, *VOTES, DISAGREEMENT)
 
-for name in LOGGED:
+for name in LOGGED_METRICS:
     register(Metric(name, None, higher_is_better=name not in VOTES, main=name == "ods"))

@@ -232,7 +232,7 @@ class Folded:
             rest: Any = self.skeleton.get_submodule(norm)
             parent, _, name = norm.rpartition(".")
             # timm's normalisations contain their activation.
-            after = nn.Sequential(*(getattr(rest, part) for part in ("drop", "act") if hasattr(rest, part)))
+            after = nn.Sequential(*(getattr(rest, extra) for extra in ("drop", "act") if hasattr(rest, extra)))
             setattr(self.skeleton.get_submodule(parent), name, after)
         with torch.no_grad():
             same = (torch.allclose(*maps, rtol=1e-3, atol=1e-3) for maps in zip(self(network, example), wanted))

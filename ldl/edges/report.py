@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from ldl import charts
-from ldl.charts.drawing import spared, spread
+from ldl.charts.drawing import spread, warn_on_error
 from ldl.collective import current_collective
 from ldl.edges.benchmark.evaluation import Load, agreement, evaluate, evaluate_crisp, scores
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_edge_map, read_probability, write_edge_map
 from ldl.edges.benchmark.thinning import SMOOTHING, suppress
 from ldl.edges.benchmark.votes import QUESTIONS, count_votes, panel, to_dict
 from ldl.edges.charts import precision_recall
-from ldl.edges.metrics import CRISP, DISAGREEMENT, LOGGED, SCORES
+from ldl.edges.metrics import CRISP, DISAGREEMENT, LOGGED_METRICS, SCORES
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_json
-from ldl.reports.maps import SHOWN, EachImage
+from ldl.reports.maps import SHEET_IMAGES, EachImage
 from ldl.reports.rows import data_of, name_of
 from ldl.run.run_dir import WRITTEN
 
@@ -46,7 +46,7 @@ class DrawnEdges(Protocol):
 
 
 class EdgeReport(EachImage):
-    """Write edge maps, ``evaluation.json``, ``votes.json`` and ``charts/`` after a test, and log :data:`LOGGED`.
+    """Write edge maps, ``evaluation.json``, ``votes.json`` and ``charts/`` in a test, and log :data:`LOGGED_METRICS`.
 
     Maps are grey PNGs: ``strengths/NAME.png`` as predicted, ``edges/NAME.png`` after non-maximum suppression, and
     ``disagreement/NAME.png``, 4 p (1 - p) of the predicted probability p: white if every second annotator is expected
@@ -66,13 +66,13 @@ class EdgeReport(EachImage):
         if not trainer.testing:
             return
         collective = current_collective()
-        results = torch.zeros(len(LOGGED), device=task.device)
+        results = torch.zeros(len(LOGGED_METRICS), device=task.device)
         if collective.rank == 0:
             measured = self._evaluate(data_of(trainer), index, trainer.progress_bar_callback is not None)
-            results = torch.tensor([measured[name] for name in LOGGED]).to(results)
+            results = torch.tensor([measured[name] for name in LOGGED_METRICS]).to(results)
         results = collective.broadcast(results)
-        there = {f"test_{name}": value for name, value in zip(LOGGED, results) if not value.isnan()}
-        task.log_dict(there, rank_zero_only=True)
+        finite = {f"test_{name}": value for name, value in zip(LOGGED_METRICS, results) if not value.isnan()}
+        task.log_dict(finite, rank_zero_only=True)
 
     def _evaluate(self, data: DrawnEdges, index: np.ndarray, show_progress: bool) -> dict[str, Any]:
         """Evaluate the maps, write the results and return them."""
@@ -105,13 +105,13 @@ class EdgeReport(EachImage):
         if not trainer.testing:
             return {}
         data, paths, rows = data_of(trainer), dict[str, Path](), self.index.tolist()
-        with spared("charts/precision_recall.png"):
+        with warn_on_error("charts/precision_recall.png"):
             truth = dict(zip((self._file("edges", data, row).stem for row in rows), rows))
             shows = trainer.progress_bar_callback is not None
             human = agreement(list(truth), lambda name: data.ground_truth(truth[name]), show_progress=shows)
             path, name = self.folder / "charts" / "precision_recall.png", type(task.head).__name__
             paths["precision_recall"] = precision_recall(path, {name: self.evaluation}, human)
-        return paths | self._sheets(data, self.index[spread(len(rows), SHOWN)], task.labels)
+        return paths | self._sheets(data, self.index[spread(len(rows), SHEET_IMAGES)], task.labels)
 
     def _sheets(self, data: DrawnEdges, rows: np.ndarray, labels: LabelSpace) -> dict[str, Path]:
         """Draw some images with predicted edges, and with disagreement if they have two annotators."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ldl.batch import Batch, run_seed
 from ldl.collective import Collective
-from ldl.edges.structured.channels import CONTRAST_FLOOR, FEATURES, VALUES
+from ldl.edges.structured.channels import CONTRAST_FLOOR, PATCH_FEATURES, VALUES
 from ldl.edges.structured.detector import EdgeDetector
 from ldl.edges.structured.forest import (
     EdgeForest,
@@ -29,7 +29,7 @@ from ldl.edges.structured.patches import Scene, make_scene
 from ldl.errors import LDLError
 from ldl.head import ImageHead
 from ldl.labels import LabelSpace
-from ldl.methods.dsna.weights import Rules as Weighting
+from ldl.methods.dsna.weights import NeighbourWeighting
 from ldl.methods.torch_utils import one_thread
 from ldl.options import buffer, option, options, options_of
 from ldl.progress import track
@@ -157,7 +157,7 @@ class StructuredEdges(ImageHead):
         """Grow the forest on prepared images. Raises LDLError if there are none."""
         if not scenes:
             raise LDLError("StructuredEdges has no images to fit; give at least one")
-        features = max(1, round(self.share * FEATURES))
+        features = max(1, round(self.share * PATCH_FEATURES))
         tries = max(1, round(features**0.5))
         growth = GrowthOptions(
             tries, self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage, self.classes, self.balance,
@@ -201,7 +201,10 @@ class StructuredEdges(ImageHead):
         declared = options_of(StructuredEdges).items()
         chosen = [threads, *(getattr(self, name) for name, declared in declared if declared.may_change)]
         if self._detector is None or self._detector[0] != chosen:
-            forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
+            forest, rules = (
+                self.forest,
+                NeighbourWeighting(*(getattr(self, name) for name in NeighbourWeighting._fields)),
+            )
             near = PatchNeighbours(forest.kept, rules, threads, self.blend) if self.dsna and forest.kept else None
             detector = EdgeDetector(
                 forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror

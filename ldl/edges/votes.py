@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.checkpoint import MENDED_OUT
+from ldl.checkpoint import OUTPUT_ADVICE
 from ldl.edges.benchmark.ground_truth import check_edge_map, paired, read_ground_truth, read_probability, truth_file
-from ldl.edges.benchmark.votes import BINS, VoteCounts, count_votes, to_dict
+from ldl.edges.benchmark.votes import CALIBRATION_BINS, VoteCounts, count_votes, to_dict
 from ldl.edges.charts import reliability_diagram
 from ldl.edges.evaluation import check_out, drawing, run
 from ldl.errors import LDLError
@@ -30,7 +30,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write.")
     parser.add_argument("--fit_pred", type=Path, default=None, help="Maps of other images, to calibrate on.")
     parser.add_argument("--fit_gt", type=Path, default=None, help="Ground truth of those.")
-    parser.add_argument("--bins", type=int, default=BINS, help="Bins of the calibration error.")
+    parser.add_argument("--bins", type=int, default=CALIBRATION_BINS, help="Bins of the calibration error.")
     parser.add_argument("--chart", type=Path, default=None, help="PNG of the reliability diagrams to draw.")
     run(parser, evaluate, args)
 
@@ -48,7 +48,7 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.fit_pred is not None:
         ways["calibrated"] = count_folder(options.fit_pred, options.fit_gt).calibrated()
     content = to_dict(counts, ways, options.bins)
-    write_json(options.out, content, MENDED_OUT)
+    write_json(options.out, content, OUTPUT_ADVICE)
     if options.chart is not None:
         with drawing(options.chart):
             reliability_diagram(options.chart, counts.tallies, ways, options.bins)

@@ -82,22 +82,22 @@ def read_groups(groups: Any, X: np.ndarray) -> np.ndarray | None:
     return to_names(column_or_1d(groups), "groups: the group")
 
 
-def as_numbers(given: Any, name: str) -> Any:
+def as_numbers(argument: Any, name: str) -> Any:
     """Return an array or frame of numbers, as :mod:`ldl.tables.entries` reads them. Raises LDLError."""
-    given = as_pandas(given)
-    if given is None or issparse(given):
-        return given
-    if is_frame(given):
-        if len(again := given.columns[given.columns.duplicated()]):
+    argument = as_pandas(argument)
+    if argument is None or issparse(argument):
+        return argument
+    if is_frame(argument):
+        if len(again := argument.columns[argument.columns.duplicated()]):
             raise LDLError(f"{name}: there are several columns {again[0]!r}; give each another name")
-        if all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in given.dtypes):
-            return given
-        columns = [(given.columns[place], given.iloc[:, place]) for place in range(given.shape[1])]
-        found = [to_numbers(column, f"{name}: column {title!r} is") for title, column in columns]
-        return type(given)(np.stack(found, 1), given.index, given.columns)
-    array = np.asarray(given)
+        if all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in argument.dtypes):
+            return argument
+        columns = [(argument.columns[number], argument.iloc[:, number]) for number in range(argument.shape[1])]
+        numbers = [to_numbers(column, f"{name}: column {title!r} is") for title, column in columns]
+        return type(argument)(np.stack(numbers, 1), argument.index, argument.columns)
+    array = np.asarray(argument)
     if array.dtype.kind in "fiu":
-        return given
+        return argument
     try:
         return to_numbers(array, f"{name} is")
     except EntryError as error:
@@ -151,18 +151,18 @@ def has_values(y: np.ndarray, labels: LabelSpace | None) -> bool:
     return y.shape[1] == max(labels.ndim, 1) and len(labels) != y.shape[1]
 
 
-def in_order(y: np.ndarray, given: Any, labels: LabelSpace | None) -> np.ndarray:
+def in_order(y: np.ndarray, argument: Any, labels: LabelSpace | None) -> np.ndarray:
     """Return distributions (N, C), or points (N, 2), with columns in the order of the labels, or of the axes.
 
     Args:
         y: The numbers.
-        given: The argument of the user, whose columns may have names.
+        argument: The argument of the user, whose columns may have names.
         labels: The labels; None leaves the order.
 
     Raises:
         LDLError: the names are not those of the labels.
     """
-    names = column_names(given)
+    names = column_names(argument)
     if names is None or labels is None or y.ndim != 2 or y.shape[1] == 1:
         return y
     names = [label_name(name) for name in names]

@@ -26,9 +26,13 @@ class HeadParameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return parameters by name; ``deep`` adds the options of the head."""
-        own: dict[str, Any] = super().get_params(deep)  # type: ignore[misc]
+        parameters: dict[str, Any] = super().get_params(deep)  # type: ignore[misc]
         component = _or_none(self.head) if deep else None
-        return own if component is None else own | {f"head__{n}": value for n, value in _parameters(component)}
+        return (
+            parameters
+            if component is None
+            else parameters | {f"head__{n}": value for n, value in _parameters(component)}
+        )
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; options of the head make a new head. Raises ValueError for unknown names."""
@@ -106,7 +110,7 @@ def _parameters(component: nn.Module) -> Iterator[tuple[str, Any]]:
     for name, value in _arguments(component).items():
         yield name, value
         if isinstance(value, Head):
-            yield from ((f"{name}__{inner}", part) for inner, part in _parameters(value))
+            yield from ((f"{name}__{inner}", inner_value) for inner, inner_value in _parameters(value))
 
 
 def _arguments(component: nn.Module) -> dict[str, Any]:
@@ -116,20 +120,20 @@ def _arguments(component: nn.Module) -> dict[str, Any]:
 def _find(name: Any) -> type[Head]:
     if not isinstance(name, str):
         raise LDLError(f"head {name!r} must be a head, such as StructRF(trees=100), or the name of one")
-    if name not in (known := _known()):
+    if name not in (heads := _known()):
         discover()
-    if name not in (known := _known()):
-        raise LDLError(f"there is no head {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known))}")
-    return known[name]
+    if name not in (heads := _known()):
+        raise LDLError(f"there is no head {name!r}{did_you_mean(name, heads)}; there are {', '.join(sorted(heads))}")
+    return heads[name]
 
 
 def _known() -> dict[str, type[Head]]:
     """Return all imported heads by class name; heads of ldl take precedence."""
-    found: dict[str, type[Head]] = {}
+    heads: dict[str, type[Head]] = {}
     waiting = Head.__subclasses__()
     while waiting:
         cls = waiting.pop()
         waiting += cls.__subclasses__()
         if not inspect.isabstract(cls):
-            found[cls.__name__] = cls
-    return found | {name: getattr(ldl.heads, name) for name in ldl.heads.__all__}
+            heads[cls.__name__] = cls
+    return heads | {name: getattr(ldl.heads, name) for name in ldl.heads.__all__}

@@ -173,8 +173,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         loaded, seed = replace(loaded, groups=groups), draw_seed(self.random_state)
         self.predictor_ = self._train(rows, loaded, seed)
         if self.conformal == "cross":
-            known = cross_calibrate(partial(self._train, seed=seed), rows, loaded, self.conformal_folds, seed)
-            self.predictor_.task.calibration = known
+            calibration = cross_calibrate(partial(self._train, seed=seed), rows, loaded, self.conformal_folds, seed)
+            self.predictor_.task.calibration = calibration
 
     def predict(self, X: Any) -> np.ndarray:
         """Return predictions of the kind of ``y``: distributions (N, C), values (N,), or points (N, 2)."""
@@ -235,16 +235,16 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         distributions, or values that are not finite. ``sample_weight`` (N,) weighs the rows in all means.
         """
         check_same_order(X=X, y=y, sample_weight=sample_weight)
-        found, labels, values = self._predict(X), self.labels_, self._of_values
+        predicted, labels, values = self._predict(X), self.labels_, self._of_values
         true = self._truth(y)
         truth = (
             read_tested(true, labels, self.sigma_, self.encoder) if values else read_distributions(true, None, labels)
         )
-        rows = {"prediction": found.distribution, "target": truth.columns["target"].numpy()}
-        if found.value is not None:
-            rows |= {"predicted_value": found.value, "value": truth_of(truth)}
+        rows = {"prediction": predicted.distribution, "target": truth.columns["target"].numpy()}
+        if predicted.value is not None:
+            rows |= {"predicted_value": predicted.value, "value": truth_of(truth)}
         if sample_weight is not None:
-            rows["weight"] = read_weights(sample_weight, found.distribution)
+            rows["weight"] = read_weights(sample_weight, predicted.distribution)
         return row_metrics(rows, labels)
 
     @staticmethod
@@ -340,9 +340,9 @@ class Scorer:
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return what searches pass on to the score."""
-        found = MetadataRequest(owner=repr(self))
-        found.score.add_request(param="sample_weight", alias=self.request)
-        return found
+        request = MetadataRequest(owner=repr(self))
+        request.score.add_request(param="sample_weight", alias=self.request)
+        return request
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the metric of test rows, an error times -1; NaN if it is undefined for these rows.
@@ -351,8 +351,8 @@ class Scorer:
         """
         if isinstance(estimator, Pipeline):
             X, estimator = estimator[:-1].transform(X), estimator[-1]
-        if self.name not in (known := directions(estimator.labels_)):
-            near = did_you_mean(self.name, known)
-            raise LDLError(f"these labels have no score {self.name!r}{near}; they have {', '.join(known)}")
-        sign = 1 if known[self.name] else -1
+        if self.name not in (scores := directions(estimator.labels_)):
+            near = did_you_mean(self.name, scores)
+            raise LDLError(f"these labels have no score {self.name!r}{near}; they have {', '.join(scores)}")
+        sign = 1 if scores[self.name] else -1
         return float(sign * estimator.measure(X, y, sample_weight).get(self.name, float("nan")))

@@ -153,8 +153,8 @@ def cross_calibrate(
     """
     units = len(rows) if loaded.groups is None else len(np.unique(loaded.groups))
     if folds > units:
-        what = "rows" if loaded.groups is None else "groups"
-        raise LDLError(f"LDLRegressor.conformal_folds {folds} must be in 2..{units}, the number of {what}")
+        unit = "rows" if loaded.groups is None else "groups"
+        raise LDLError(f"LDLRegressor.conformal_folds {folds} must be in 2..{units}, the number of {unit}")
     predicted = np.empty((len(rows), len(loaded.labels)), np.float32)
     for number in range(folds):
         fold = kfold(len(rows), folds, number, seed, groups=loaded.groups)
@@ -184,7 +184,7 @@ def _calibrated(predicted: np.ndarray, loaded: Loaded) -> Conformal:
 def part_of(loaded: Loaded, index: np.ndarray) -> Loaded:
     """Return some of the rows."""
     columns = {name: column[index] for name, column in loaded.columns.items()}
-    values, groups = (None if part is None else part[index] for part in (loaded.values, loaded.groups))
+    values, groups = (None if entries is None else entries[index] for entries in (loaded.values, loaded.groups))
     return replace(loaded, columns=columns, values=values, groups=groups)
 
 

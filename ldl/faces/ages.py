@@ -9,21 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from ldl.data.cache import cache_root
-from ldl.data.images.records import (
-    FOLDERS,
-    HOLDOUT,
-    LEAVE_ONE_PERSON_OUT,
-    PARTS,
-    STRATIFIED,
-    SUBJECT_EXCLUSIVE,
-    FaceRecords,
-)
+from ldl.data.images.records import PUBLISHED_SPLIT, ImageRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError, some
 from ldl.faces.detection import one_face_each
 from ldl.faces.detectors import find_detector
 from ldl.faces.lists import BOX, box_name, read_boxes, read_face_list, read_named_faces
 from ldl.faces.module import Faces
+from ldl.faces.protocols import FOLDERS, HOLDOUT, LEAVE_ONE_PERSON_OUT, STRATIFIED, SUBJECT_EXCLUSIVE
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.tables.entries import read_number
@@ -54,7 +47,7 @@ class FaceAges(Faces):
     extra_limit: int | None = option(default=None, least=1, most=2**31 - 1, null="all")
     extra_share: float | None = option(default=None, above=0, below=1, null="as they come")
 
-    def label_space(self, records: FaceRecords) -> LabelSpace:
+    def label_space(self, records: ImageRecords) -> LabelSpace:
         """Return every year of the range. Raises LDLError for an age outside it."""
         low = self.age_range[0] if self.min_age is None else self.min_age
         high = self.age_range[1] if self.max_age is None else self.max_age
@@ -66,15 +59,15 @@ class FaceAges(Faces):
             )
         return LabelSpace.ordinal(range(low, high + 1), "years")
 
-    def gather(self) -> FaceRecords:
+    def gather(self) -> ImageRecords:
         """Return the images of the data set, followed by the extra images. Raises LDLError."""
         records = self.read()
         if self.extra is None:
             return records
-        place = self.find(self.extra)
-        if not place.exists():
-            raise LDLError(f"data.extra: nothing at {place}; give a folder of images named as UTKFace's, or a CSV list")
-        other = read_named_faces(place) if place.is_dir() else read_face_list(place, alone=True)
+        extra = self.find(self.extra)
+        if not extra.exists():
+            raise LDLError(f"data.extra: nothing at {extra}; give a folder of images named as UTKFace's, or a CSV list")
+        other = read_named_faces(extra) if extra.is_dir() else read_face_list(extra, alone=True)
         if both := {path.resolve() for path in records.paths()} & {path.resolve() for path in other.paths()}:
             raise LDLError(
                 f"data.extra {self.extra} has {len(both)} images of {type(self).__name__}, such as {min(both)}, "
@@ -115,7 +108,7 @@ class FGNET(FaceAges):
     protocols = {"leave_one_person_out": LEAVE_ONE_PERSON_OUT, "subject_exclusive": SUBJECT_EXCLUSIVE}
     age_range = (0, 69)
 
-    def read(self) -> FaceRecords:
+    def read(self) -> ImageRecords:
         """List ``images``. Raises LDLError for a name of another form, or missing landmarks or boxes."""
         folder = self.locate("FGNET")
         if not (folder / "images").is_dir():
@@ -126,7 +119,7 @@ class FGNET(FaceAges):
             wrong = folder / files[names.index(None)]
             raise LDLError(f"{wrong} is no name of FG-NET, such as 001A02.JPG: person, A, age")
         persons, ages = (np.array([int(name[field]) for name in names if name]) for field in (1, 2))
-        return FaceRecords(folder, files, ages.astype(float), persons, self._anchors(folder, files))
+        return ImageRecords(folder, files, ages.astype(float), persons, self._anchors(folder, files))
 
     def _anchors(self, folder: Path, files: list[str]) -> list[np.ndarray] | None:
         if self.alignment == "none":
@@ -165,7 +158,7 @@ class UTKFace(FaceAges):
     age_range = (0, 116)
     unused = ("alignment", "boxes")
 
-    def read(self) -> FaceRecords:
+    def read(self) -> ImageRecords:
         """List the folder. Raises LDLError for a name that does not begin with an age."""
         folder = self.locate("UTKFace")
         if not folder.is_dir():
@@ -204,7 +197,7 @@ class FaceFolder(FaceAges):
         "subject_exclusive": SUBJECT_EXCLUSIVE,
         "leave_one_person_out": LEAVE_ONE_PERSON_OUT,
         "holdout": HOLDOUT,
-        "parts": PARTS,
+        "parts": PUBLISHED_SPLIT,
         "folders": FOLDERS,
     }
     age_range = (0, 100)
@@ -223,14 +216,14 @@ class FaceFolder(FaceAges):
         """Name of the list."""
         return Path(self.path or "faces").stem
 
-    def read(self) -> FaceRecords:
+    def read(self) -> ImageRecords:
         """Read the list. Raises LDLError for a missing file or column, or an entry that is not a number."""
         if self.path is None:
             raise LDLError("FaceFolder needs --data.path, a CSV file with the columns path and age")
         file = self.locate("")
         splits = self.protocol in (None, "parts")
         records = read_face_list(file, self.alignment == "none", self.group_key, self.split_column, splits)
-        self._settle(records)
+        self._choose_protocol(records)
         if self.detector is not None:
             if records.anchors is not None or self.alignment == "none":
                 raise LDLError(f"{file} or data.alignment none already places the faces; leave data.detector out")
@@ -243,14 +236,14 @@ class FaceFolder(FaceAges):
             )
         return records
 
-    def _settle(self, records: FaceRecords) -> None:
+    def _choose_protocol(self, records: ImageRecords) -> None:
         """Choose the protocol, and print the columns that are used and those that are not."""
         if self.protocol is None:
             self.protocol = "parts" if "part" in records.facts else None
             super().__post_init__()
         columns = dict(records.columns)
-        idle = [columns.pop(part) for part in ("part", "folder") if part in columns and self.protocol != f"{part}s"]
-        used = [repr(column) if part == column else f"{part} {column!r}" for part, column in columns.items()]
+        idle = [columns.pop(fact) for fact in ("part", "folder") if fact in columns and self.protocol != f"{fact}s"]
+        used = [repr(column) if fact == column else f"{fact} {column!r}" for fact, column in columns.items()]
         left = f"; left out {some(records.left_out)}" if records.left_out else ""
         unused = f"; protocol {self.protocol} does not use {some(idle)}" if idle else ""
         self.report_columns(f"columns {', '.join(used)}{left}{unused}")

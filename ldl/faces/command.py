@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ldl.command.options import CommandParser, check_replaceable
-from ldl.data.images.records import FaceProtocol, FaceRecords
+from ldl.data.images.records import ImageRecords, SplitProtocol
 from ldl.errors import LDLError, did_you_mean
 from ldl.faces.ages import FGNET, FaceFolder, UTKFace
 from ldl.faces.lists import write_face_list
@@ -15,7 +15,7 @@ from ldl.faces.pointing04 import Pointing04
 from ldl.faces.releases import MORPH_NAMES, RELEASES, Release, names_digest, summarize_faces
 from ldl.run.output import silence
 
-MODULES: dict[str, type[Faces]] = {cls.__name__: cls for cls in (FGNET, UTKFace, Morph, Pointing04, FaceFolder)}
+FACE_MODULES: dict[str, type[Faces]] = {cls.__name__: cls for cls in (FGNET, UTKFace, Morph, Pointing04, FaceFolder)}
 
 
 def faces(args: list[str]) -> None:
@@ -38,39 +38,39 @@ def faces(args: list[str]) -> None:
     )
     parser.add_argument("--folds", type=int, default=5, help="folds of protocols without a fixed number (%(default)s)")
     parser.add_argument("--names", type=Path, metavar="FILE.txt", help="write the names of all images")
-    given = parser.parse_args(args)
+    options = parser.parse_args(args)
     silence()
-    known = {name.lower(): name for name in (*RELEASES, *MODULES)}
-    if (name := known.get(given.set.lower())) is None:
-        near = did_you_mean(given.set, known.values())
-        raise LDLError(f"no set of faces {given.set!r}{near}; one of {', '.join(known.values())}")
-    if given.folds < 2:
-        raise LDLError(f"--folds {given.folds} must be at least 2")
-    if given.out is not None:
-        check_replaceable(given.out, "--out", "path,age")
+    sets = {name.lower(): name for name in (*RELEASES, *FACE_MODULES)}
+    if (name := sets.get(options.set.lower())) is None:
+        near = did_you_mean(options.set, sets.values())
+        raise LDLError(f"no set of faces {options.set!r}{near}; one of {', '.join(sets.values())}")
+    if options.folds < 2:
+        raise LDLError(f"--folds {options.folds} must be at least 2")
+    if options.out is not None:
+        check_replaceable(options.out, "--out", "path,age")
     release = RELEASES.get(name)
-    if given.out is not None and release is None:
-        raise LDLError(f"--out is for releases; {name} reads its set as it is, with --data.path {given.folder}")
-    module: type[Faces] = MODULES["FaceFolder" if release else name]
-    protocols = _chosen(module, given.protocol, given.split_list)
+    if options.out is not None and release is None:
+        raise LDLError(f"--out is for releases; {name} reads its set as it is, with --data.path {options.folder}")
+    module: type[Faces] = FACE_MODULES["FaceFolder" if release else name]
+    protocols = _chosen(module, options.protocol, options.split_list)
     if release:
-        title, records = f"{release.name} ({release.licence})", release.read(given.folder, given.list)
+        title, records = f"{release.name} ({release.licence})", release.read(options.folder, options.list)
     else:
-        data = module(path=str(given.folder.absolute()))
+        data = module(path=str(options.folder.absolute()))
         title, records = name, data.read()
         data.label_space(records)
-    print(f"{title}, {given.folder.absolute()}")
-    print("\n".join(summarize_faces(records, protocols, given.folds, given.split_list)))
+    print(f"{title}, {options.folder.absolute()}")
+    print("\n".join(summarize_faces(records, protocols, options.folds, options.split_list)))
     if note := _beside_release(name, release, records):
         print(f"\n{note}")
-    _write_names(records, given.names)
-    if given.out is not None:
-        write_face_list(records, given.out)
+    _write_names(records, options.names)
+    if options.out is not None:
+        write_face_list(records, options.out)
         published = next((f" --data.protocol {fact}s" for fact in ("part", "folder") if fact in records.facts), "")
-        print(f"\n{given.out}: ldl -c utkface_softmax --data FaceFolder --data.path {given.out}{published}")
+        print(f"\n{options.out}: ldl -c utkface_softmax --data FaceFolder --data.path {options.out}{published}")
 
 
-def _chosen(module: type[Faces], protocol: str | None, split_list: Path | None) -> dict[str, FaceProtocol]:
+def _chosen(module: type[Faces], protocol: str | None, split_list: Path | None) -> dict[str, SplitProtocol]:
     if protocol is None:
         if split_list is not None:
             raise LDLError("--split_list is for one protocol; name it with --protocol")
@@ -80,7 +80,7 @@ def _chosen(module: type[Faces], protocol: str | None, split_list: Path | None) 
     return {protocol: module.protocols[protocol]}
 
 
-def _beside_release(name: str, release: Release | None, records: FaceRecords) -> str:
+def _beside_release(name: str, release: Release | None, records: ImageRecords) -> str:
     """Return how the images differ from the release, if that is known."""
     if name == "Morph":
         same = names_digest(records.files) == MORPH_NAMES
@@ -90,7 +90,7 @@ def _beside_release(name: str, release: Release | None, records: FaceRecords) ->
     return f"the release has {release.pictures} images, {len(records)} are listed"
 
 
-def _write_names(records: FaceRecords, file: Path | None) -> None:
+def _write_names(records: ImageRecords, file: Path | None) -> None:
     if file is None:
         return
     text = "\n".join(sorted(records.files)) + "\n"

@@ -17,7 +17,7 @@ BOX_POINTS = np.array([[0.286, 0.397], [0.753, 0.391], [0.518, 0.610], [0.325, 0
 
 Medians of MTCNN's landmarks in MTCNN's boxes over every fourth image of FG-NET."""
 
-SMALLEST, SHARE = 20, 50
+LEAST_WIDTH, LEAST_WIDTH_SHARE = 20, 50
 """MTCNN's narrowest face: 20 pixels or a fiftieth of the longer side, since the work grows with its square."""
 
 
@@ -58,11 +58,6 @@ def find_detector(name: str | Path) -> Detector:
     return MTCNN()
 
 
-def _sorted_faces(boxes: np.ndarray, confidences: np.ndarray, points: np.ndarray | None) -> list[Face]:
-    order = np.lexsort((boxes[:, 1], boxes[:, 0]))
-    return [Face(boxes[row], float(confidences[row]), None if points is None else points[row]) for row in order]
-
-
 class MTCNN:
     """MTCNN (Zhang et al., IEEE Signal Processing Letters 2016) from facenet-pytorch, with landmarks, on the CPU.
 
@@ -85,11 +80,13 @@ class MTCNN:
     def __call__(self, picture: np.ndarray) -> list[Face]:
         """Return the faces of an image (H, W, 3) uint8 RGB, from left to right."""
         height, width = picture.shape[:2]
-        smallest = max(SMALLEST, max(height, width) // SHARE)
+        smallest = max(LEAST_WIDTH, max(height, width) // LEAST_WIDTH_SHARE)
         if min(height, width) < smallest:
             return []  # the cascade would have no scale, and fail
         self._cascade.min_face_size = smallest
         boxes, confidences, points = self._cascade.detect(picture, landmarks=True)
         if boxes is None or boxes[0] is None:
             return []
-        return _sorted_faces(*(np.asarray(found, dtype=float) for found in (boxes, confidences, points)))
+        boxes, confidences, points = (np.asarray(column, dtype=float) for column in (boxes, confidences, points))
+        order = np.lexsort((boxes[:, 1], boxes[:, 0]))
+        return [Face(boxes[row], float(confidences[row]), points[row]) for row in order]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ldl.data.tables.module import GroupProtocol
-from ldl.data.tables.reading import Table
+from ldl.data.tables.reading import LabelledTable
 from ldl.data.tables.scaling import Scaling
 from ldl.data.tables.tabular_values import TabularValues
 from ldl.errors import LDLError
@@ -55,11 +55,11 @@ class FGNETAAM(TabularValues):
     in_memory = 256.0
     cache_dir = None
 
-    def read(self) -> Table:
+    def read(self) -> LabelledTable:
         """Read the table, with the subjects. Raises LDLError for another number of images."""
         table = super().read()
         if (count := len(table.target)) != sum(IMAGES):
             raise LDLError(
                 f"{self.path} has {count} rows, not FG-NET's {sum(IMAGES)}; for another table use TabularValues"
             )
-        return Table(table.features, table.target, np.repeat(np.arange(1, len(IMAGES) + 1), IMAGES))
+        return LabelledTable(table.features, table.target, np.repeat(np.arange(1, len(IMAGES) + 1), IMAGES))

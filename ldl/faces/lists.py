@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.names import find_group, find_split, split_sets
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
@@ -34,7 +34,7 @@ def read_face_list(
     split_column: str | None = None,
     splits: bool = True,
     alone: bool = False,
-) -> FaceRecords:
+) -> ImageRecords:
     """Read a CSV list of faces; see :class:`ldl.data.FaceFolder` for its columns.
 
     Args:
@@ -50,9 +50,9 @@ def read_face_list(
     """
     check_file(file, "list of faces", "give --data.path a CSV file with the columns path and age")
     table = read_csv(file)
-    known = set(table.header)
+    header = set(table.header)
     paths, anchors = [as_stored(name, file.parent) for name in table.column("path")], None
-    if known.issuperset(BOX) and not whole:
+    if header.issuperset(BOX) and not whole:
         anchors = list(_corners(table))
     _check_repeats(table, paths, anchors)
     split = None if alone else find_split(file, table.header, split_column)
@@ -60,25 +60,25 @@ def read_face_list(
     facts: dict[str, np.ndarray] = {}
     if split is not None and splits:
         facts["part"] = split_sets(file, split, table.groups(split))
-    if "folder" in known:
+    if "folder" in header:
         facts["folder"] = np.array(table.column("folder"))
-    columns: dict[str, str] = {name: name for name in ("path", "age", "sigma", "folder") if name in known}
-    columns |= {part: column for part, column in (("person", person), ("part", split)) if column is not None}
+    columns: dict[str, str] = {name: name for name in ("path", "age", "sigma", "folder") if name in header}
+    columns |= {fact: column for fact, column in (("person", person), ("part", split)) if column is not None}
     columns |= {name: name for name in table.header if anchors and name in CORNERS}
-    return FaceRecords(
+    return ImageRecords(
         file.parent,
         paths,
         table.numbers(["age"])[:, 0],
         None if person is None else table.groups(person, NO_PERSON),
         anchors,
-        table.numbers(["sigma"])[:, 0] if "sigma" in known else None,
+        table.numbers(["sigma"])[:, 0] if "sigma" in header else None,
         facts,
         columns=columns,
         left_out=[name for name in table.header if name not in columns.values()],
     )
 
 
-def write_face_list(records: FaceRecords, file: Path) -> None:
+def write_face_list(records: ImageRecords, file: Path) -> None:
     """Write a CSV list for ``FaceFolder`` with absolute paths and every known column. Raises LDLError."""
     import pandas  # takes a second
 
@@ -87,8 +87,8 @@ def write_face_list(records: FaceRecords, file: Path) -> None:
 
     columns: dict[str, Any] = {"path": [str(path.absolute()) for path in records.paths()]}
     columns["age"] = in_text(records.values)
-    if records.persons is not None:
-        columns["person"] = records.persons
+    if records.groups is not None:
+        columns["person"] = records.groups
     if records.sigmas is not None:
         columns["sigma"] = in_text(records.sigmas)
     if records.anchors is not None:
@@ -99,7 +99,7 @@ def write_face_list(records: FaceRecords, file: Path) -> None:
         raise LDLError(f"the list {file} cannot be written: {error.strerror}; give another --out") from None
 
 
-def read_named_faces(folder: Path) -> FaceRecords:
+def read_named_faces(folder: Path) -> ImageRecords:
     """List the images of a folder whose names begin with the age, as in UTKFace. Raises LDLError for other names."""
     paths = list_pictures(folder)
     ages = [path.name.partition("_")[0] for path in paths]
@@ -107,7 +107,7 @@ def read_named_faces(folder: Path) -> FaceRecords:
         if not (age.isascii() and age.isdecimal()):
             raise LDLError(f"{path} does not begin with an age; UTKFace's names are age_gender_race_date.jpg")
     files = [path.relative_to(folder).as_posix() for path in paths]
-    return FaceRecords(folder, files, np.array([float(age) for age in ages]))
+    return ImageRecords(folder, files, np.array([float(age) for age in ages]))
 
 
 def box_name(path: str) -> str:
@@ -146,9 +146,9 @@ def read_boxes(path: Path) -> dict[str, np.ndarray]:
     return boxes
 
 
-def read_entries(path: Path, what: str, fix: str) -> list[Any]:
-    """Read a JSON file as a list of entries. Raises LDLError, with ``what`` the file is and its ``fix``."""
-    text = read_text(path, what, fix)
+def read_entries(path: Path, content: str, fix: str) -> list[Any]:
+    """Read a JSON file as a list of entries. Raises LDLError with the ``content`` of the file and the ``fix``."""
+    text = read_text(path, content, fix)
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -158,8 +158,8 @@ def read_entries(path: Path, what: str, fix: str) -> list[Any]:
 
 def spelled_as_on_disk(folder: Path, files: Sequence[str]) -> list[str]:
     """Correct the case of paths, and drop as many of their first folders as needed to find one of the images."""
-    there = {path.relative_to(folder).as_posix() for path in visible(folder, "**/*")}
-    spelled = {file.lower(): file for file in there}
+    stored = {path.relative_to(folder).as_posix() for path in visible(folder, "**/*")}
+    spelled = {file.lower(): file for file in stored}
     for dropped in range(max((len(Path(file).parts) for file in files), default=0)):
         shorter = ["/".join(Path(file).parts[dropped:]) for file in files]
         if any(short.lower() in spelled for short in shorter):

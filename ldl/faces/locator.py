@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.errors import LDLError
 from ldl.faces.detection import face_columns, face_rows
 from ldl.faces.detectors import Detector, Face, find_detector
@@ -47,7 +47,7 @@ class FaceLocator:
 
     def detect(
         self, folder: Path, files: list[str], detector: Detector, alignment: str | None, cache: Path
-    ) -> tuple[FaceRecords, dict[str, np.ndarray]]:
+    ) -> tuple[ImageRecords, dict[str, np.ndarray]]:
         """Return a record per face and its columns; see :func:`ldl.faces.detection.face_rows`. Raises LDLError."""
         return face_rows(folder, files, detector, alignment, cache)
 

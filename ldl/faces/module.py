@@ -11,7 +11,7 @@ import torch
 
 from ldl.data.base import Loaded
 from ldl.data.images.module import Images
-from ldl.data.images.records import FaceRecords, SplitRequest
+from ldl.data.images.records import ImageRecords, SplitRequest
 from ldl.data.sources import SOURCES, absent
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
@@ -56,14 +56,14 @@ class Faces(Images):
         self.leaky = self._protocol.leaky
 
     @abstractmethod
-    def read(self) -> FaceRecords:
+    def read(self) -> ImageRecords:
         """List the images without opening any. Raises LDLError."""
 
     @abstractmethod
-    def label_space(self, records: FaceRecords) -> LabelSpace:
+    def label_space(self, records: ImageRecords) -> LabelSpace:
         """Return the labels. Raises LDLError for a value that they do not cover."""
 
-    def gather(self) -> FaceRecords:
+    def gather(self) -> ImageRecords:
         """Return the images of :meth:`read` and any extra training images."""
         return self.read()
 
@@ -88,10 +88,10 @@ class Faces(Images):
         records = self.gather()
         labels = self.label_space(records)
         copies = self.cut_out(records, self.crop_size, self.margin)
-        known = self.records
-        sigma = self.sigma if known.sigmas is None else torch.tensor(known.sigmas, dtype=torch.float32)
-        target = labels.encode(torch.tensor(known.values, dtype=torch.float32), sigma, self.encoder)
-        return Loaded(labels, {"target": target}, known.values, known.persons, known.files, copies=copies)
+        cropped = self.records
+        sigma = self.sigma if cropped.sigmas is None else torch.tensor(cropped.sigmas, dtype=torch.float32)
+        target = labels.encode(torch.tensor(cropped.values, dtype=torch.float32), sigma, self.encoder)
+        return Loaded(labels, {"target": target}, cropped.values, cropped.groups, cropped.files, copies=copies)
 
     def cut(self) -> Fold:
         """Return the rows of one fold. Raises LDLError, also for a list that the protocol does not follow."""

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ldl.collective import process_rank
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.faces.ages import FaceAges
@@ -57,7 +57,7 @@ class Morph(FaceAges):
     protocols = MORPH_PROTOCOLS
     age_range = (16, 77)
 
-    def read(self) -> FaceRecords:
+    def read(self) -> ImageRecords:
         """List the images by name. Raises LDLError for a row or a name of another form."""
         folder = self.locate(next((name for name in USUAL_FOLDERS if (self.data_root / name).is_dir()), "MORPH"))
         release = [path for path in visible(folder, "*.csv") if path.name.lower() == RELEASE_CSV.lower()]
@@ -74,11 +74,13 @@ class Morph(FaceAges):
         source = self.find(self.boxes)
         boxes = read_boxes(source)
         if missing := [file for name, file in files.items() if name not in boxes]:
-            what = f"{source} has no box of {len(missing)} of {len(files)} images, the first: {missing[0]}"
+            message = f"{source} has no box of {len(missing)} of {len(files)} images, the first: {missing[0]}"
             if not self.skip_unreadable:
-                raise LDLError(f"{what}; leave them out with --data.skip_unreadable true, or set data.alignment: none")
+                raise LDLError(
+                    f"{message}; leave them out with --data.skip_unreadable true, or set data.alignment: none"
+                )
             if process_rank() == 0:
-                print(f"left out: {what}", flush=True)
+                print(f"left out: {message}", flush=True)
             files = {name: file for name, file in files.items() if name in boxes}
         records = named_records(folder, files, races)
         records.anchors = [boxes[stem(file)] for file in records.files]

@@ -18,16 +18,9 @@ import numpy as np
 
 from ldl.collective import process_rank
 from ldl.data.images.crops import file_state
-from ldl.data.images.records import (
-    RANDOM_80_20,
-    RANDOM_KFOLD,
-    SUBJECT_EXCLUSIVE,
-    FaceProtocol,
-    FaceRecords,
-    SplitRequest,
-    TrainTest,
-)
+from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest, TrainTest
 from ldl.errors import LDLError, some
+from ldl.faces.protocols import RANDOM_80_20, RANDOM_KFOLD, SUBJECT_EXCLUSIVE
 from ldl.protocols import Fold, random_split
 from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.validation.files import check_file, visible
@@ -97,13 +90,13 @@ def read_list(path: Path) -> SplitList:
     """
     check_file(path, "list", "correct data.split_list")
     table = read_rows(path)
-    found = [name for name in table.header if len(table) and parse_name(table.column(name)[0])]
-    if len(found) != 1:
-        raise LDLError(f"{path} needs one column of images such as {EXAMPLE}, it has {len(found)}: {some(found)}")
-    names = table.column(found[0])
+    columns = [name for name in table.header if len(table) and parse_name(table.column(name)[0])]
+    if len(columns) != 1:
+        raise LDLError(f"{path} needs one column of images such as {EXAMPLE}, it has {len(columns)}: {some(columns)}")
+    names = table.column(columns[0])
     for row, name in enumerate(names):
         if not parse_name(name):
-            table.refuse(row, found[0], f"no image such as {EXAMPLE}")
+            table.refuse(row, columns[0], f"no image such as {EXAMPLE}")
     stems = list(map(stem, names))
     if len(set(stems)) < len(stems):
         raise LDLError(f"{path} names the image {Counter(stems).most_common(1)[0][0]} twice; remove one line")
@@ -122,7 +115,7 @@ def read_rows(path: Path) -> CsvTable:
     return replace(table, header=[name.lower() for name in table.header])
 
 
-def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
+def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) -> ImageRecords:
     """Return records of ``files`` below ``folder``; files and races are by :func:`stem`.
 
     The order of names makes protocols draw the same images wherever they lie.
@@ -132,7 +125,7 @@ def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) ->
     facts = {"gender": np.array([name.gender for name in names])}
     if any(name in races for name in stems):
         facts["race"] = np.array([races.get(name, "") for name in stems])
-    return FaceRecords(
+    return ImageRecords(
         folder,
         [files[name] for name in stems],
         np.array([float(name.age) for name in names]),
@@ -146,30 +139,31 @@ def _match(listed: Sequence[SplitList], request: SplitRequest) -> list[np.ndarra
     where = {stem(file): row for row, file in enumerate(request.records.files)}
     for each in listed:
         if missing := [name for name in each.stems if name not in where]:
-            what = f"{len(missing)} of {len(each.stems)} images of {each.path} are not there, the first: {missing[0]}"
+            absent = f"{len(missing)} of {len(each.stems)} images of {each.path}"
+            message = f"{absent} are not there, the first: {missing[0]}"
             if not request.skip_missing:
-                raise LDLError(f"{what}; add them, or leave them out with --data.skip_unreadable true")
+                raise LDLError(f"{message}; add them, or leave them out with --data.skip_unreadable true")
             if process_rank() == 0:
-                print(what, flush=True)
+                print(message, flush=True)
     return [np.array([where.get(name, -1) for name in each.stems], dtype=np.int64) for each in listed]
 
 
 def _lists(request: SplitRequest, *patterns: str) -> list[SplitList]:
     """Read the lists of a folder, one for each glob pattern; without patterns, its only list or the given file."""
-    place = request.split_list
-    if place is None:
+    source = request.split_list
+    if source is None:
         raise LDLError("this protocol follows a published list; name it in data.split_list")
-    if patterns and not place.is_dir():
-        raise LDLError(f"data.split_list {place} must be the folder of the lists {', '.join(patterns)}")
-    if not place.is_dir():
-        return [_read(place, file_state(place))]
+    if patterns and not source.is_dir():
+        raise LDLError(f"data.split_list {source} must be the folder of the lists {', '.join(patterns)}")
+    if not source.is_dir():
+        return [_read(source, file_state(source))]
     lists = []
     for pattern in patterns or ("*.[tc][xs][tv]",):
-        found = visible(place, pattern)
-        if len(found) != 1:
-            names = ", ".join(path.name for path in found) or "none"
-            raise LDLError(f"{place} must hold one list {pattern}, it holds {names}; correct data.split_list")
-        lists.append(_read(found[0], file_state(found[0])))
+        files = visible(source, pattern)
+        if len(files) != 1:
+            names = ", ".join(path.name for path in files) or "none"
+            raise LDLError(f"{source} must hold one list {pattern}, it holds {names}; correct data.split_list")
+        lists.append(_read(files[0], file_state(files[0])))
     return lists
 
 
@@ -232,7 +226,7 @@ def _count_random_80_20(request: SplitRequest) -> int:
 
 def _caucasian(request: SplitRequest) -> TrainTest:
     if request.split_list:
-        patterns = (f"*fold{request.fold}_{part}.*" for part in ("train", "test"))
+        patterns = (f"*fold{request.fold}_{subset}.*" for subset in ("train", "test"))
         return _split(*_match(_lists(request, *patterns), request))
     cells = _by_race_and_gender(request)
     white = np.sort(np.concatenate([cells["W", "M"], cells["W", "F"]]))
@@ -290,7 +284,7 @@ def _random_10fold(request: SplitRequest) -> TrainTest | Fold:
     return RANDOM_KFOLD.rows(replace(request, folds=10))
 
 
-_published = partial(FaceProtocol, leaky=True, published=True)
+_published = partial(SplitProtocol, leaky=True, published=True)
 _listed = partial(_published, listed=True)
 
 MORPH_PROTOCOLS = {

@@ -9,17 +9,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ldl.data.images.records import (
-    LEAVE_ONE_PERSON_OUT,
-    RANDOM_KFOLD,
-    FaceProtocol,
-    FaceRecords,
-    SplitRequest,
-    TrainTest,
-)
+from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest, TrainTest
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.faces.module import Faces
+from ldl.faces.protocols import LEAVE_ONE_PERSON_OUT, RANDOM_KFOLD
 from ldl.labels import LabelSpace
 from ldl.methods.imbalance import bell_subset
 from ldl.options import option, options
@@ -75,7 +69,7 @@ class Pointing04(Faces):
 
     protocols = {
         "leave_one_person_out": LEAVE_ONE_PERSON_OUT,
-        "series": FaceProtocol(_test_series, True, lambda request: 2, published=True),
+        "series": SplitProtocol(_test_series, True, lambda request: 2, published=True),
         "random_5fold": RANDOM_KFOLD,
     }
     unused = ("boxes",)
@@ -90,10 +84,10 @@ class Pointing04(Faces):
     boxes = None
     folds = 5
 
-    def read(self) -> FaceRecords:
+    def read(self) -> ImageRecords:
         """List the folders ``Person*``. Raises LDLError for a wrong name or pose, or an unreadable box."""
         folder = self.locate("Pointing04")
-        persons = sorted(place for place in folder.glob("Person*") if place.is_dir())
+        persons = sorted(filter(Path.is_dir, folder.glob("Person*")))
         if not persons:
             raise self.absent("Pointing04")
         paths = [path for person in persons for path in list_pictures(person, beside=(".txt",))]
@@ -103,7 +97,7 @@ class Pointing04(Faces):
             if (first := seen.setdefault(name._replace(number=0), path)) != path:
                 raise LDLError(f"{first} and {path} are one pose of one series; remove one of them")
         poses = np.array([(name.pitch, name.yaw) for name in names], dtype=float)
-        return FaceRecords(
+        return ImageRecords(
             folder,
             [path.relative_to(folder).as_posix() for path in paths],
             poses if self.angles == "both" else poses[:, ("pitch", "yaw").index(self.angles)],
@@ -112,7 +106,7 @@ class Pointing04(Faces):
             facts={"series": np.array([name.series for name in names]), "pitch": poses[:, 0]},
         )
 
-    def label_space(self, records: FaceRecords) -> LabelSpace:
+    def label_space(self, records: ImageRecords) -> LabelSpace:
         """Return the 93 poses, or the values of one angle, in degrees."""
         if self.angles == "both":
             return LabelSpace.grid(PITCHES, YAWS, "degrees", ("pitch", "yaw"), POSES)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ldl.collective import process_rank
-from ldl.data.images.records import FaceProtocol, FaceRecords, SplitRequest
+from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest
 from ldl.data.pictures import describe, list_pictures, same_bytes
 from ldl.errors import LDLError
 from ldl.faces.lists import read_entries, spelled_as_on_disk, upright_corners
@@ -25,7 +25,7 @@ from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.tables.entries import to_numbers
 from ldl.validation.files import visible
 
-PARTS = {"train": "train", "valid": "val", "test": "test"}
+SET_NAMES = {"train": "train", "valid": "val", "test": "test"}
 """Names of the parts in releases, and in lists for ``FaceFolder``."""
 
 MORPH_NAMES = "d800fced373e4b2780edd871103a2f0d77b0a209ebdf9bf0c6b0963d318396df"
@@ -50,10 +50,10 @@ class Release:
     where: str
     licence: str
     layout: str
-    reader: Callable[[Path, Path | None], FaceRecords]
+    reader: Callable[[Path, Path | None], ImageRecords]
     pictures: int | None = None
 
-    def read(self, folder: Path, listed: Path | None = None) -> FaceRecords:
+    def read(self, folder: Path, listed: Path | None = None) -> ImageRecords:
         """List the images below a folder. Raises LDLError, with the layout of the release."""
         try:
             return self.reader(folder, listed)
@@ -83,51 +83,51 @@ class Tables:
     person: str | None = None
     box: tuple[str, ...] = ()
 
-    def __call__(self, folder: Path, listed: Path | None) -> FaceRecords:
+    def __call__(self, folder: Path, listed: Path | None) -> ImageRecords:
         """List the images of all parts. Raises LDLError."""
         paths = _images(folder)
         files: list[str] = []
         parts: list[str] = []
         numbers = []
-        for part, name in PARTS.items():
-            if (table := self._table(folder, part)) is None:
+        for subset, name in SET_NAMES.items():
+            if (table := self._table(folder, subset)) is None:
                 continue
-            there = {Path(path).name: path for path in paths if not self.by_part or _lies_below(path, part)}
+            stored = {Path(path).name: path for path in paths if not self.by_part or _lies_below(path, subset)}
             images = [self.image.format(image) for image in table.column(self.columns[0])]
-            files += [there.get(Path(image).name, f"{part}/{image}" if self.by_part else image) for image in images]
+            files += [stored.get(Path(image).name, f"{subset}/{image}" if self.by_part else image) for image in images]
             parts += [name] * len(images)
             numbers.append(table.numbers([*self.columns[1:], *self.box]))
         if not files:
             raise LDLError(f"{folder.absolute()} has no table {self.files.format('train')} of this release")
-        found = np.concatenate(numbers)
-        sides = found[:, -4:] if self.box else None
-        return FaceRecords(
+        table_numbers = np.concatenate(numbers)
+        sides = table_numbers[:, -4:] if self.box else None
+        return ImageRecords(
             folder,
             files,
-            found[:, 0],
+            table_numbers[:, 0],
             None if self.person is None else np.array([_matched(self.person, Path(file).name)[0] for file in files]),
             None if sides is None else list(upright_corners(sides)),
-            found[:, 1] if len(self.columns) == 3 else None,
+            table_numbers[:, 1] if len(self.columns) == 3 else None,
             {"part": np.array(parts)},
         )
 
-    def _table(self, folder: Path, part: str) -> CsvTable | None:
+    def _table(self, folder: Path, subset: str) -> CsvTable | None:
         tables = {path.relative_to(folder).as_posix().lower(): path for path in visible(folder, "**/*.csv")}
-        found = [path for name, path in tables.items() if re.fullmatch(self.files.format(part), name)]
-        if len(found) > 1:
-            raise LDLError(f"{found[0]} and {found[1]} are both tables of the part {part}; remove one of them")
-        if not found:
+        matches = [path for name, path in tables.items() if re.fullmatch(self.files.format(subset), name)]
+        if len(matches) > 1:
+            raise LDLError(f"{matches[0]} and {matches[1]} are both tables of the part {subset}; remove one of them")
+        if not matches:
             return None
         if self.headed:
-            return read_csv(found[0])
-        table = read_csv(found[0], has_header=lambda row: False, mark=";")
+            return read_csv(matches[0])
+        table = read_csv(matches[0], has_header=lambda row: False, mark=";")
         if len(table.header) != len(self.columns):
             raise LDLError(f"{table.path}: line 1 is not {';'.join(self.columns)}")
         return replace(table, header=list(self.columns))
 
 
-def _lies_below(path: str, part: str) -> bool:
-    return any(above.lower().startswith(part) for above in Path(path).parts[:-1])
+def _lies_below(path: str, subset: str) -> bool:
+    return any(above.lower().startswith(subset) for above in Path(path).parts[:-1])
 
 
 def _images(folder: Path) -> list[str]:
@@ -141,15 +141,15 @@ def _matched(pattern: str, file: str) -> re.Match[str]:
     return match
 
 
-def _read_named(pattern: str, folder: Path, listed: Path | None) -> FaceRecords:
+def _read_named(pattern: str, folder: Path, listed: Path | None) -> ImageRecords:
     """List images whose paths match ``pattern``, which has the groups ``age`` and ``person``."""
     files = _images(folder)
     matches = [_matched(pattern, file) for file in files]
     ages = np.array([float(match["age"]) for match in matches])
-    return FaceRecords(folder, files, ages, np.array([match["person"] for match in matches]))
+    return ImageRecords(folder, files, ages, np.array([match["person"] for match in matches]))
 
 
-def _read_benchmark(folder: Path, listed: Path | None) -> FaceRecords:
+def _read_benchmark(folder: Path, listed: Path | None) -> ImageRecords:
     """Read a list of the benchmark, such as ``AgeDB.json``, without the images of unknown age (-1)."""
     if listed is None:
         raise LDLError("the benchmark is read from its lists; name one with --list, such as AgeDB.json")
@@ -158,20 +158,20 @@ def _read_benchmark(folder: Path, listed: Path | None) -> FaceRecords:
         if not _is_complete(entry):
             needed = "img_path, age and folder, and eight numbers where it has aligned_bbox"
             raise LDLError(f"{listed}: entry {number} needs {needed}, got {str(entry)[:100]}")
-    known = [entry for entry in entries if entry["age"] >= 0]
-    if len(known) < len(entries) and process_rank() == 0:
-        print(f"left out: {len(entries) - len(known)} of {len(entries)} images of {listed} have no age")
-    persons = [entry.get("name", entry.get("id_num")) for entry in known]
-    sigmas = [entry.get("std_age") for entry in known]
-    boxed = all("aligned_bbox" in entry for entry in known)
-    return FaceRecords(
+    aged = [entry for entry in entries if entry["age"] >= 0]
+    if len(aged) < len(entries) and process_rank() == 0:
+        print(f"left out: {len(entries) - len(aged)} of {len(entries)} images of {listed} have no age")
+    persons = [entry.get("name", entry.get("id_num")) for entry in aged]
+    sigmas = [entry.get("std_age") for entry in aged]
+    boxed = all("aligned_bbox" in entry for entry in aged)
+    return ImageRecords(
         folder,
-        spelled_as_on_disk(folder, [entry["img_path"].replace("\\", "/") for entry in known]),
-        np.array([float(entry["age"]) for entry in known]),
+        spelled_as_on_disk(folder, [entry["img_path"].replace("\\", "/") for entry in aged]),
+        np.array([float(entry["age"]) for entry in aged]),
         None if None in persons else np.array(list(map(str, persons))),
-        [np.array(entry["aligned_bbox"], float).reshape(4, 2) for entry in known] if boxed else None,
+        [np.array(entry["aligned_bbox"], float).reshape(4, 2) for entry in aged] if boxed else None,
         None if None in sigmas else np.array(sigmas, float),
-        {"folder": np.array([int(entry["folder"]) for entry in known])},
+        {"folder": np.array([int(entry["folder"]) for entry in aged])},
     )
 
 
@@ -269,16 +269,16 @@ RELEASES: dict[str, Release] = {
 
 
 def summarize_faces(
-    records: FaceRecords, protocols: Mapping[str, FaceProtocol], folds: int = 5, split_list: Path | None = None
+    records: ImageRecords, protocols: Mapping[str, SplitProtocol], folds: int = 5, split_list: Path | None = None
 ) -> list[str]:
     """Return lines about images, persons and values, and one line per protocol with its folds, sizes and leakage."""
-    there = np.array([path.is_file() for path in records.paths()])
-    missing = "" if there.all() else f"; the first that is not: {records.files[int(np.argmin(there))]}"
-    lines = [f"images     {len(records)} named, {int(there.sum())} of them there{missing}"]
-    if records.persons is None:
+    exists = np.array([path.is_file() for path in records.paths()])
+    missing = "" if exists.all() else f"; the first that is not: {records.files[int(np.argmin(exists))]}"
+    lines = [f"images     {len(records)} named, {int(exists.sum())} of them there{missing}"]
+    if records.groups is None:
         lines.append("persons    unknown: no protocol can keep them apart, and group leakage cannot be counted")
     else:
-        counts = np.unique(records.persons, return_counts=True)[1]
+        counts = np.unique(records.groups, return_counts=True)[1]
         lines.append(f"persons    {len(counts)}, of {counts.min()} to {counts.max()} images")
     copies = same_bytes(records.paths())
     lines.append(f"copies     {describe(copies, records.files, records.values) or 'none: no image is there twice'}")
@@ -310,18 +310,20 @@ def _counts(column: np.ndarray) -> str:
     return shown + (f", and {len(names) - 12} others" if len(names) > 12 else "")
 
 
-def _protocol_line(protocol: FaceProtocol, request: SplitRequest, copies: np.ndarray) -> str:
+def _protocol_line(protocol: SplitProtocol, request: SplitRequest, copies: np.ndarray) -> str:
     records, splits = request.records, []
     for fold in range(protocol.count(request)):
         rows = protocol.rows(replace(request, fold=fold))
         split = rows if isinstance(rows, Fold) else Fold(rows[0], np.arange(0), rows[1])
-        splits.append(split if protocol.published else keep_together(split, protocol.units(copies, records.persons)))
-    sizes = [
-        [len(part) for part in parts] for parts in zip(*((split.train, split.val, split.test) for split in splits))
-    ]
-    ranges = [str(min(size)) if min(size) == max(size) else f"{min(size)}-{max(size)}" for size in sizes]
-    leaks = (
-        "unknown" if groups is None else f"{np.mean([leak(split, groups) for split in splits]):.1%}"
-        for groups in (records.persons, copies)
-    )
-    return f"{len(splits):>6}{''.join(f'{size:>16}' for size in ranges)}   {', '.join(leaks)}"
+        splits.append(split if protocol.published else keep_together(split, protocol.units(copies, records.groups)))
+    line = f"{len(splits):>6}"
+    for name in ("train", "val", "test"):
+        sizes = [len(getattr(split, name)) for split in splits]
+        low, high = min(sizes), max(sizes)
+        span = str(low) if low == high else f"{low}-{high}"
+        line += f"{span:>16}"
+    return f"{line}   {_mean_leak(splits, records.groups)}, {_mean_leak(splits, copies)}"
+
+
+def _mean_leak(splits: list[Fold], groups: np.ndarray | None) -> str:
+    return "unknown" if groups is None else f"{np.mean([leak(split, groups) for split in splits]):.1%}"

@@ -15,7 +15,16 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosted_tree import Shape
-from ldl.methods.forest.boosting import BoostingRows, Loss, Plan, Round, Search, Trees, boost, number_of
+from ldl.methods.forest.boosting import (
+    BoostingPlan,
+    BoostingRows,
+    Loss,
+    Round,
+    ThresholdSearch,
+    Trees,
+    boost,
+    number_of,
+)
 from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.histograms import Newton
 from ldl.methods.forest.predict import add_scores
@@ -108,7 +117,7 @@ class BoostedTrees(FittedHead):
     features: float | None = option(
         default=None, above=0, most=1, what="a share", null="0.3, but at least 100 features"
     )
-    search: Search = "random"
+    search: ThresholdSearch = "random"
     bins: int = option(default=255, least=2, most=255)
     trees: Trees = "vector"
     objective: Loss = "kl"
@@ -149,10 +158,8 @@ class BoostedTrees(FittedHead):
         rounds, lowest, depth = self.rounds, np.nan, PLAIN_DEPTH if self.depth is None else self.depth
         if self.patience is not None:
             train, validation = _divide(every, *self._hold_out(rows))
-            trials = {
-                depth: self._boost_watched(train, validation, depth, collective, device)
-                for depth in (DEPTHS if self.depth is None else (self.depth,))
-            }
+            depths = DEPTHS if self.depth is None else (self.depth,)
+            trials = {depth: self._boost_watched(train, validation, depth, collective, device) for depth in depths}
             depth = min(trials, key=lambda depth: trials[depth][1])
             boosted, lowest = trials[depth]
             rounds, start = len(boosted), train.start
@@ -213,12 +220,14 @@ class BoostedTrees(FittedHead):
             results["validation_loss"] = float(self.validation_loss)
         return results
 
-    def _plan(self, depth: int) -> Plan:
+    def _plan(self, depth: int) -> BoostingPlan:
         newton = Newton(self.l2, self.min_leaf, self.min_hessian, self.search == "random")
         shape = Shape(depth, self.leaves, self.learning_rate, newton)
         threads = self.threads or torch.get_num_threads()
         share = min(1.0, max(SHARE, FEATURES / self.in_features)) if self.features is None else self.features
-        return Plan(shape, self.trees, self.objective, self.sampling, share, self.bins, run_seed(self.seed), threads)
+        return BoostingPlan(
+            shape, self.trees, self.objective, self.sampling, share, self.bins, run_seed(self.seed), threads
+        )
 
     def _boost_watched(
         self, train: BoostingRows, watched: BoostingRows, depth: int, collective: Collective, device: torch.device

@@ -20,6 +20,7 @@ from ldl.methods.forest.oblique import ObliqueForest, ObliqueRules, Truth, grow_
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
 from ldl.methods.training_rows import check_rows
+from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.validation.tensors import (
@@ -32,7 +33,9 @@ from ldl.validation.tensors import (
     refuse,
 )
 
-MOST = 2**31 - 2
+__getattr__ = old_names(__name__)
+
+MOST_COUNT = 2**31 - 2
 """Largest count in int32."""
 
 
@@ -180,7 +183,7 @@ class CostSensitiveForest(FittedHead):
         check_range(self, "split", forest.split, sizes["I"], -1)
         check_range(self, "columns", forest.columns, sizes["D" if sizes["Z"] else "F"])
         self._longest = check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"], self.depth)
-        for name, most in (("sizes", sizes["R"]), ("rows", MOST), ("draws", MOST)):
+        for name, most in (("sizes", sizes["R"]), ("rows", MOST_COUNT), ("draws", MOST_COUNT)):
             check_range(self, name, getattr(self, name), most + 1, 0 if name == "rows" else 1)
         if (total := int(forest.sizes.sum())) != sizes["R"]:
             refuse(self, "sizes", f"sums to {total}, not to the {sizes['R']} rows of the leaves")

@@ -11,14 +11,17 @@ from ldl.collective import Collective
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.clusters import gather_leaves, onto_simplex
-from ldl.methods.dsna.weights import Rules, neighbour_weights
+from ldl.methods.dsna.weights import NeighbourWeighting, neighbour_weights
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
+from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.validation.tensors import check_buffers, check_range, check_shapes, check_simplex
 
-PART = 2**22
+__getattr__ = old_names(__name__)
+
+FEATURES_AT_ONCE = 2**22
 """Largest number of features of neighbours in memory at a time."""
 SETTLED = 1e-3
 """Rounds end when no estimate moves by more than this share of the labels' range."""
@@ -120,10 +123,10 @@ class DSNA(CostSensitiveForest):
         """``forward`` and ``point_estimate``, which one solution gives."""
         rows = features.reshape(-1, features.shape[-1])
         neighbours = min(len(self.points), len(self.forest.roots) * int(self.forest.sizes.max()))
-        step = max(1, PART // (self.points.shape[1] * neighbours))
+        step = max(1, FEATURES_AT_ONCE // (self.points.shape[1] * neighbours))
         with torch.autocast(features.device.type, enabled=False):
-            parts = [self._approximate(part) for part in rows.split(step)]
-        distribution, value = (as_rows(torch.cat(part), features) for part in zip(*parts))
+            results = [self._approximate(block) for block in rows.split(step)]
+        distribution, value = (as_rows(torch.cat(blocks), features) for blocks in zip(*results))
         if not self.labels.has_values:
             return distribution, None
         return distribution, value.squeeze(-1) if self.labels.ndim == 1 else value
@@ -149,7 +152,7 @@ class DSNA(CostSensitiveForest):
         start = None
         if self.start == "forest":
             start = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
-        rules = Rules(*(getattr(self, name) for name in Rules._fields))
+        rules = NeighbourWeighting(*(getattr(self, name) for name in NeighbourWeighting._fields))
         settled = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
         ordered = self.labels.has_values
         weights, estimate = neighbour_weights(

@@ -183,14 +183,14 @@ class LDLF(AlternatingHead):
         self._every = int(max(1, min(epoch, run) if every > run else every))
         self._ring = deque(self._ring, self._every)
         if self.anneal != 1 and self.anneal_steps > run:
-            said = f"LDLF.anneal_steps {self.anneal_steps} is more than the {run:g} steps of training"
-            rank_zero_warn(f"{said}: decisions get less sharp than anneal {self.anneal:g}; set it to {run:g}")
+            message = f"LDLF.anneal_steps {self.anneal_steps} is more than the {run:g} steps of training"
+            rank_zero_warn(f"{message}: decisions get less sharp than anneal {self.anneal:g}; set it to {run:g}")
 
     @torch.no_grad()
     def update(self, collective: Collective) -> None:
         """Solve the leaves on the replay buffers of all ranks (Algorithm 1, line 8)."""
         # Samples come last in memory, as in the replay buffer.
-        kept, target = (torch.cat([part.movedim(0, -1) for part in parts], -1) for parts in zip(*self._ring))
+        kept, target = (torch.cat([tensor.movedim(0, -1) for tensor in tensors], -1) for tensors in zip(*self._ring))
         kept, target = kept.movedim(-1, 0), target.t()
         if self.routing == "current":
             training = self.training
@@ -227,11 +227,11 @@ class LDLF(AlternatingHead):
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
         """Return the batches that the next update uses, of all ranks: rows in global order, and counts."""
         waiting = list(self._ring)[max(0, len(self._ring) - self._observed) :]
-        batches = [[interleave(collective.gather(part)) for part in batch] for batch in waiting]
+        batches = [[interleave(collective.gather(tensor)) for tensor in batch] for batch in waiting]
         rows = torch.tensor([len(kept) for kept, _ in batches], dtype=torch.long)
         state = {"observed": torch.tensor(self._observed), "rows": rows}
         if batches:
-            state["kept"], state["target"] = (torch.cat(part) for part in zip(*batches))
+            state["kept"], state["target"] = (torch.cat(tensors) for tensors in zip(*batches))
         return state
 
     def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
@@ -248,14 +248,14 @@ class LDLF(AlternatingHead):
         rows, observed = state["rows"], state["observed"]
         check_range(self, "rows", rows, 2**31)
         check_range(self, "observed", observed.reshape(1), self._every + 1)
-        right = rows.ndim == 1 and len(rows) <= self._every
-        right = right and (not len(rows) or {"kept", "target"} <= state.keys())
-        if right and len(rows):
+        fits = rows.ndim == 1 and len(rows) <= self._every
+        fits = fits and (not len(rows) or {"kept", "target"} <= state.keys())
+        if fits and len(rows):
             count, kept, target = int(rows.sum()), state["kept"], state["target"]
-            part = self.leaves.shape[:2] if self.routing == "step" else (self.in_features,)
-            right = kept.shape == (count, *part) and target.shape == (count, len(self.labels))
-            right = right and bool(kept.isfinite().all() and target.isfinite().all())
-        if not right:
+            shape = self.leaves.shape[:2] if self.routing == "step" else (self.in_features,)
+            fits = kept.shape == (count, *shape) and target.shape == (count, len(self.labels))
+            fits = fits and bool(kept.isfinite().all() and target.isfinite().all())
+        if not fits:
             refuse(self, "the recent samples", "are not those of its last batches")
 
     @torch.compiler.disable

@@ -137,8 +137,10 @@ class MSLP(FittedHead):
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)
         chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].to(features.device)
-        variance = float(features.double().var(unbiased=False))
-        gamma = self.gamma if self.gamma is not None else 1 / (features.shape[1] * variance) if variance else 1.0
+        gamma = self.gamma
+        if gamma is None:
+            variance = float(features.double().var(unbiased=False))
+            gamma = 1 / (features.shape[1] * variance) if variance else 1.0
         least = torch.finfo(torch.float32).tiny
         if not least <= gamma <= 1 / least:
             raise LDLError(

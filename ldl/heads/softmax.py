@@ -84,8 +84,8 @@ class Softmax(Head):
         log_p = self._log_softmax(features)
         with torch.autocast(features.device.type, enabled=False):
             rows = self._parts(log_p, target.to(log_p.dtype), value)
-        parts = {name: mean_of(part, weight) for name, part in rows.items()}
-        return {"loss": torch.stack(list(parts.values())).sum(), **{f"loss_{name}": v for name, v in parts.items()}}
+        losses = {name: mean_of(values, weight) for name, values in rows.items()}
+        return {"loss": torch.stack(list(losses.values())).sum(), **{f"loss_{name}": v for name, v in losses.items()}}
 
     def _parts(self, log_p: Tensor, target: Tensor, value: Tensor | None) -> dict[str, Tensor]:
         """Return the terms of the objective for every row, (...,)."""

@@ -15,20 +15,23 @@ from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence, of_leaves
 from ldl.methods.forest.flat import FlatForest, join_trees
-from ldl.methods.forest.grower import Rules, fitted_tree, grow_trees
+from ldl.methods.forest.grower import GrowthRules, fitted_tree, grow_trees
 from ldl.methods.forest.predict import average, average_without, reach
 from ldl.methods.forest.sampling import bootstrap
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows
 from ldl.metrics.functional import kl, mean_of
+from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_simplex, check_trees, longest_path
 
-Search = Literal["exact", "adaptive", "histogram", "random"]
+__getattr__ = old_names(__name__)
+
+SplitSearch = Literal["exact", "adaptive", "histogram", "random"]
 Criterion = Literal["clusters", "log_loss"]
-PART = 1 << 18
+OUT_OF_BAG_ROWS = 1 << 18
 """Rows per block of the out-of-bag estimate, a multiple of 8."""
 
 
@@ -96,7 +99,7 @@ class StructRF(FittedHead):
     min_leaf: int = option(default=1, least=1)
     min_gain: float = option(default=0.0, least=0)
     criterion: Criterion = "clusters"
-    search: Search = "exact"
+    search: SplitSearch = "exact"
     alpha: float = option(default=0.25, least=0)
     beta: float = 8.0
     bins: int = option(default=256, least=2, most=256)
@@ -131,8 +134,8 @@ class StructRF(FittedHead):
         features = rows.features.float().cpu().numpy()
         distributions = np.ascontiguousarray(rows.target.float().cpu().numpy())
         tries = max(1, round(self.features * self.in_features))
-        rules = Rules(
-            get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
+        rules = GrowthRules(
+            get_args(SplitSearch).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
             self.alpha, self.beta, 32, get_args(Criterion).index(self.criterion),
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
@@ -210,9 +213,9 @@ class StructRF(FittedHead):
             seen[number] = np.packbits(whole[groups_here], bitorder="little")
         on_cpu = FlatForest(*(tensor.cpu() for tensor in self.forest.buffers().values()))
         divergence, trusted = torch.empty(2, count, dtype=torch.float64)
-        for first in range(0, count, PART):
-            block = slice(first, first + PART)
-            unseen = seen[:, first // 8 : (first + PART) // 8]
+        for first in range(0, count, OUT_OF_BAG_ROWS):
+            block = slice(first, first + OUT_OF_BAG_ROWS)
+            unseen = seen[:, first // 8 : (first + OUT_OF_BAG_ROWS) // 8]
             predicted = average_without(
                 torch.from_numpy(features_here[block]), on_cpu, unseen, self.threads or torch.get_num_threads()
             )

@@ -67,9 +67,8 @@ class ScalingHead(FittedHead):
         if traced():
             learned = {name.removeprefix(PREFIX): getattr(self, name) for name in self.exact}
             return scale(rows, self.scaling, self.clip, learned).to(features.dtype).reshape(features.shape)
-        return (
-            torch.from_numpy(self._scaler.transform(rows.detach().cpu().numpy())).to(features).reshape(features.shape)
-        )
+        scaled = self._scaler.transform(rows.detach().cpu().numpy())
+        return torch.from_numpy(scaled).to(features).reshape(features.shape)
 
     def check_state(self) -> None:
         """Raise LDLError if a parameter is not finite or the buffers are no scaling of this kind."""
@@ -239,13 +238,13 @@ class Mirrored(_Wrapper):
                 return mirrored_bins(count)
             except LDLError as error:
                 raise LDLError(f"Mirrored.mirror lbp: {error}") from None
-        places = np.array(self.mirror, dtype=np.int64)
-        if len(places) != count or not np.array_equal(np.sort(places), np.arange(count)):
-            raise LDLError(f"Mirrored.mirror has {len(places)} numbers; it takes each of 0 to {count - 1} once")
-        if len(wrong := np.flatnonzero(places[places] != np.arange(count))):
+        mirror = np.array(self.mirror, dtype=np.int64)
+        if len(mirror) != count or not np.array_equal(np.sort(mirror), np.arange(count)):
+            raise LDLError(f"Mirrored.mirror has {len(mirror)} numbers; it takes each of 0 to {count - 1} once")
+        if len(wrong := np.flatnonzero(mirror[mirror] != np.arange(count))):
             first = int(wrong[0])
             raise LDLError(
-                f"Mirrored.mirror puts feature {first} in the place of {places[first]}, but that in the place of "
-                f"{places[places[first]]}; mirrored twice every feature must be where it was"
+                f"Mirrored.mirror puts feature {first} in the place of {mirror[first]}, but that in the place of "
+                f"{mirror[mirror[first]]}; mirrored twice every feature must be where it was"
             )
-        return places
+        return mirror

@@ -64,7 +64,7 @@ class TableFile(Unlabelled):
         usual = [name for name in usual_columns(table.header, "item") if name not in features]
         entries = ((name, table.frame([name])[name]) for name in usual)
         column = self.item_column or next(
-            (name for name, part in entries if part.is_unique and part.notna().all()), None
+            (name for name, values in entries if values.is_unique and values.notna().all()), None
         )
         return None if column is None else list(map(str, table.groups(column, "which names no item")))
 

@@ -21,17 +21,19 @@ from ldl.inference.inputs import Inputs
 from ldl.tables import open_named
 from ldl.tables.entries import as_array
 
-Places = Sequence[np.ndarray | None] | None
+Points = Sequence[np.ndarray | None] | None
 """The points that locate the object in each image, or None."""
-Source = Path | np.ndarray | Image.Image
+ImageSource = Path | np.ndarray | Image.Image
 
 
-def crops_of(given: Any, known: dict[str, Any], places: Places = None, detector: Detector | None = None) -> Inputs:
+def crops_of(
+    images: Any, preprocessing: dict[str, Any], places: Points = None, detector: Detector | None = None
+) -> Inputs:
     """Return crops of images, or whole images without ``places``, or with a detector the crops of all detected faces.
 
     Args:
-        given: One image or several; see :func:`list_sources`.
-        known: Crops in the checkpoint: ``crop_size``, ``margin``, ``alignment`` and ``transforms``.
+        images: One image or several; see :func:`list_sources`.
+        preprocessing: Crops in the checkpoint: ``crop_size``, ``margin``, ``alignment`` and ``transforms``.
         places: For every image the points that locate the face, (5, 2) or (4, 2), in pixels, or None; see
             ``ldl.data.images.crops.placement``.
         detector: Face detector.
@@ -42,11 +44,11 @@ def crops_of(given: Any, known: dict[str, Any], places: Places = None, detector:
     from ldl.data.images.crops import crop
     from ldl.data.images.transforms import Pipeline, check_crops
 
-    sources, names = list_sources(given)
+    sources, names = list_sources(images)
     if places is not None and len(places) != len(sources):
         raise LDLError(f"{len(sources)} images but places of {len(places)} faces; give one, or None, per image")
-    (size, margin), alignment = check_crops(known), known.get("alignment")
-    pipeline = Pipeline.from_dict(known["transforms"], known.get("channels", 3))
+    (size, margin), alignment = check_crops(preprocessing), preprocessing.get("alignment")
+    pipeline = Pipeline.from_dict(preprocessing["transforms"], preprocessing.get("channels", 3))
 
     def named(number: int) -> str:
         return names[number] if names else f"image {number}"
@@ -78,18 +80,18 @@ def crops_of(given: Any, known: dict[str, Any], places: Places = None, detector:
     if not crops:
         raise LDLError(f"{detector.name} finds no face in any of {len(sources)} images; leave the detector out")
     picture_of = np.repeat(np.arange(len(sources)), [len(objects) for objects in detected])
-    facts = {"picture": picture_of, **find_locator(known).columns(detected)}
+    facts = {"picture": picture_of, **find_locator(preprocessing).columns(detected)}
     names = None if names is None else [names[number] for number in picture_of]
     return Inputs(len(crops), lambda rows: pipeline.batch([crops[row] for row in rows], rows), names, facts)
 
 
-def whole(given: Any) -> Inputs:
+def whole(images: Any) -> Inputs:
     """Return whole images, (B, 3, H, W) uint8, of one size per batch. Raises LDLError."""
-    sources, names = list_sources(given)
+    sources, names = list_sources(images)
     return Inputs(len(sources), partial(_stacked, sources), names)
 
 
-def _stacked(sources: Sequence[Source], rows: np.ndarray) -> Tensor:
+def _stacked(sources: Sequence[ImageSource], rows: np.ndarray) -> Tensor:
     images = [read(sources[row]) for row in rows]
     check_one_size(images)
     return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)
@@ -102,36 +104,36 @@ def check_one_size(images: Sequence[np.ndarray]) -> None:
         raise LDLError(f"images of several sizes, such as {shown}, do not fit into one array; predict them one by one")
 
 
-def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
+def list_sources(images: Any) -> tuple[Sequence[ImageSource], list[str] | None]:
     """Return the given images, and their names if all are files.
 
     Accepts a file, a PIL image or an array (H, W, 3) or (H, W) uint8, or a list of these; a folder of images; a .csv or
     Parquet file that lists images, relative to its folder; an array (N, H, W, 3), or a tensor (N, 3, H, W) or
     (3, H, W), uint8. Raises LDLError if there are no images.
     """
-    if isinstance(given, str | Path):
-        path = Path(given)
+    if isinstance(images, str | Path):
+        path = Path(images)
         if path.is_file() and (table := open_named(path)) is not None:
             names = listed_files(table, None)[1]
             return [path.parent / name for name in names], names
         if not path.is_dir():
             return [path], [path.name]
-        found = list_pictures(path)
-        return found, [file.relative_to(path).as_posix() for file in found]
-    if isinstance(given, Tensor):
-        if given.ndim not in (3, 4) or given.shape[-3] not in (1, 3):
-            raise LDLError(f"a tensor of images is (N, 3, H, W), not {tuple(given.shape)}")
-        given = np.moveaxis(as_array(given), -3, -1)
-    if isinstance(given, Image.Image) or (isinstance(given, np.ndarray) and given.ndim < 4):
-        given = [given]
-    if not isinstance(given, Sequence | np.ndarray) or not len(given):
-        raise LDLError(f"no images in a {type(given).__name__}; give files, arrays (H, W, 3) uint8 or PIL images")
-    sources = [Path(each) if isinstance(each, str) else each for each in given]
+        paths = list_pictures(path)
+        return paths, [file.relative_to(path).as_posix() for file in paths]
+    if isinstance(images, Tensor):
+        if images.ndim not in (3, 4) or images.shape[-3] not in (1, 3):
+            raise LDLError(f"a tensor of images is (N, 3, H, W), not {tuple(images.shape)}")
+        images = np.moveaxis(as_array(images), -3, -1)
+    if isinstance(images, Image.Image) or (isinstance(images, np.ndarray) and images.ndim < 4):
+        images = [images]
+    if not isinstance(images, Sequence | np.ndarray) or not len(images):
+        raise LDLError(f"no images in a {type(images).__name__}; give files, arrays (H, W, 3) uint8 or PIL images")
+    sources = [Path(each) if isinstance(each, str) else each for each in images]
     files = [source for source in sources if isinstance(source, Path)]
     return sources, [str(file) for file in files] if len(files) == len(sources) else None
 
 
-def read(source: Source) -> np.ndarray:
+def read(source: ImageSource) -> np.ndarray:
     """Return one image as RGB, (H, W, 3) uint8. Raises LDLError."""
     if isinstance(source, Path):
         return read_picture(source)

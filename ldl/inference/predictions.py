@@ -65,8 +65,8 @@ class Predictions:
             LDLError: The labels have no values, the level is out of range, or there is no calibration.
         """
         check_level(level)
-        if (known := self._calibration(calibrated)) is not None:
-            return known.interval(self.distribution, level).astype(np.float32)
+        if (calibration := self._calibration(calibrated)) is not None:
+            return calibration.interval(self.distribution, level).astype(np.float32)
         tail = (1 - level) / 2
         ends = [self.labels.quantile(self._exact, probability) for probability in (tail, 1 - tail)]
         return torch.stack(ends, -1).float().numpy()
@@ -87,8 +87,8 @@ class Predictions:
         Raises:
             LDLError: The labels have values, the level is out of range, or there is no calibration.
         """
-        if (known := self._calibration(calibrated)) is not None:
-            return known.label_set(self.distribution, level)
+        if (calibration := self._calibration(calibrated)) is not None:
+            return calibration.label_set(self.distribution, level)
         return predicted_set(self.labels, self.distribution, level)
 
     def _calibration(self, wanted: bool | None) -> Conformal | None:

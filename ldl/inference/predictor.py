@@ -151,7 +151,7 @@ class Predictor:
     @library_defaults()
     @torch.no_grad()
     def predict(
-        self, given: Any, faces: pictures.Places = None, detector: str | Path | Detector | None = None
+        self, given: Any, faces: pictures.Points = None, detector: str | Path | Detector | None = None
     ) -> Predictions:
         """Predict instances.
 
@@ -177,15 +177,12 @@ class Predictor:
         """
         inputs = self._inputs(given, faces, detector)
         starts = range(0, inputs.size, self.batch_size)
-        parts = [self._batch(inputs, np.arange(k, min(k + self.batch_size, inputs.size))) for k in starts]
+        parts = [self._batch(inputs, np.arange(inputs.size)[k : k + self.batch_size]) for k in starts]
         self.task.watch.check_finite(self.device, current_collective())
         if self.task.gives_maps:
-            pictures.check_one_size([part["prediction"][0] for part in parts])
-        distribution, value = (
-            np.concatenate([part[name] for part in parts]) if name in parts[0] else None
-            for name in ("prediction", "predicted_value")
-        )
-        assert distribution is not None
+            pictures.check_one_size([batch["prediction"][0] for batch in parts])
+        columns = {name: np.concatenate([batch[name] for batch in parts]) for name in parts[0]}
+        distribution, value = columns["prediction"], columns.get("predicted_value")
         return Predictions(distribution, value, self.labels, inputs.names, self.task.calibration, inputs.facts)
 
     __call__ = predict
@@ -193,7 +190,7 @@ class Predictor:
     @library_defaults()
     @torch.no_grad()
     def evidence(
-        self, given: Any, row: int = 0, faces: pictures.Places = None, detector: str | Path | Detector | None = None
+        self, given: Any, row: int = 0, faces: pictures.Points = None, detector: str | Path | Detector | None = None
     ) -> Evidence | None:
         """Return the training rows or leaves behind the prediction of one instance; None if the head has none.
 
@@ -216,25 +213,25 @@ class Predictor:
         with warnings.catch_warnings():
             # A step computes intervals of all levels; ``Predictions`` warns about the chosen one.
             warnings.filterwarnings("ignore", message="level .* calibration rows or groups")
-            found = self.task.eval().predict_step(batch, 0)
-        return {name: column.float().cpu().numpy() for name, column in found.items() if name != "index"}
+            outputs = self.task.eval().predict_step(batch, 0)
+        return {name: column.float().cpu().numpy() for name, column in outputs.items() if name != "index"}
 
-    def _inputs(self, given: Any, faces: pictures.Places, detector: str | Path | Detector | None) -> Inputs:
-        shape, known = self.task.input_shape, self._preprocessing
+    def _inputs(self, instances: Any, faces: pictures.Points, detector: str | Path | Detector | None) -> Inputs:
+        shape, preprocessing = self.task.input_shape, self._preprocessing
         assert shape is not None
-        if "crop_size" in known:
+        if "crop_size" in preprocessing:
             if detector is not None and faces is not None:
                 raise LDLError("faces and detector both locate the faces; leave out one of them")
             if isinstance(detector, str | Path):
-                detector = find_locator(known).find_detector(detector)
-            return pictures.crops_of(given, known, faces, detector)
+                detector = find_locator(preprocessing).find_detector(detector)
+            return pictures.crops_of(instances, preprocessing, faces, detector)
         if faces is not None or detector is not None:
             raise LDLError("the model was not trained on crops of images; leave faces and detector out")
         if self.task.gives_maps:
-            return pictures.whole(given)
-        if len(shape) == 1 or "scaling" in known:
-            return read_instances(given, shape, known, self.task.head.takes_missing)
-        return prepared(given, shape, known.get("dtype"), self.task.head.takes_bags)
+            return pictures.whole(instances)
+        if len(shape) == 1 or "scaling" in preprocessing:
+            return read_instances(instances, shape, preprocessing, self.task.head.takes_missing)
+        return prepared(instances, shape, preprocessing.get("dtype"), self.task.head.takes_bags)
 
 
 def _hub() -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import pytorch_lightning as pl
 
 from ldl import charts
-from ldl.charts.drawing import captioned, spared
+from ldl.charts.drawing import captioned, warn_on_error
 from ldl.checkpoint import read_checkpoint, replacing, save_atomically
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
@@ -190,7 +190,7 @@ class Folds:
             write_results(folder, content, task, self.data, select=self.select)
             if rows and process_rank() == 0:
                 with captioned(caption(task.head, self.data, folder, len(entries))):
-                    with spared("charts/folds.png"):
+                    with warn_on_error("charts/folds.png"):
                         charts.folds(folder / "charts" / "folds.png", columns(content, task.labels))
                     draw = partial(images_of, self.data)
                     charts.overview(folder / "charts", rows, task.labels, draw, self.data.names)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ldl.methods.torch_utils import eigh, pick, traced
 
-PART = 2**24
+DISTANCES_AT_ONCE = 2**24
 """Distances that are held at a time."""
 GRAIN = 2.0**-30
 """Share of the squared norms below which a difference of squared distances counts as 0."""
@@ -49,23 +49,23 @@ def _nearest(queries: Tensor, points: Tensor, k: int, exclude_self: bool) -> Ten
         candidates = (distances - rounding).topk(likely, largest=False).indices.sort(1).values
         measured = (queries[:, None] - pick(points, candidates)).square().sum(2)
         return candidates.gather(1, measured.topk(k, largest=False).indices)
-    found = torch.empty(len(queries), k, dtype=torch.int64, device=points.device)
-    step = max(1, PART // len(points))
+    neighbours = torch.empty(len(queries), k, dtype=torch.int64, device=points.device)
+    step = max(1, DISTANCES_AT_ONCE // len(points))
     for start in range(0, len(queries), step):
-        part = queries[start : start + step]
-        own = torch.arange(start, start + len(part), device=points.device)[:, None]
-        distances, grain = _distances(part - centre, centred, squares)
+        block = queries[start : start + step]
+        row = torch.arange(start, start + len(block), device=points.device)[:, None]
+        distances, grain = _distances(block - centre, centred, squares)
         if exclude_self:
-            distances.scatter_(1, own, torch.inf)
+            distances.scatter_(1, row, torch.inf)
         nearby = distances.topk(k, largest=False)
-        found[start : start + step] = nearby.indices
+        neighbours[start : start + step] = nearby.indices
         coarse = (grain.gather(1, nearby.indices[:, -1:]) > COARSE * nearby.values[:, -1:]).any(1)
         if bool(coarse.any()):
-            distances = torch.cdist(part[coarse], points, compute_mode="donot_use_mm_for_euclid_dist")
+            distances = torch.cdist(block[coarse], points, compute_mode="donot_use_mm_for_euclid_dist")
             if exclude_self:
-                distances.scatter_(1, own[coarse], torch.inf)
-            found[start : start + step][coarse] = distances.argsort(dim=1, stable=True)[:, :k]
-    return found
+                distances.scatter_(1, row[coarse], torch.inf)
+            neighbours[start : start + step][coarse] = distances.argsort(dim=1, stable=True)[:, :k]
+    return neighbours
 
 
 def _distances(queries: Tensor, points: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,15 +97,15 @@ def inverse_root(similarity: Tensor, rank: float = 1e-8) -> Tensor:
     return vectors[:, kept] / values[kept].sqrt()
 
 
-RANK = 1e-8
+LEAST_VARIANCE_SHARE = 1e-8
 """Share of the largest variance below which a direction counts as constant."""
 
 
-def label_distances(target: Tensor, near: Tensor) -> Tensor:
+def _label_distances(target: Tensor, near: Tensor) -> Tensor:
     """Return Euclidean distances (N, m) between the distributions (N, C) of instances and their neighbours (N, m)."""
-    step = max(1, PART // (near.shape[1] * target.shape[1] + 1))
+    step = max(1, DISTANCES_AT_ONCE // (near.shape[1] * target.shape[1] + 1))
     pairs = zip(target.split(step), near.split(step))
-    return torch.cat([(own[:, None] - target[others]).norm(dim=-1) for own, others in pairs])
+    return torch.cat([(targets[:, None] - target[others]).norm(dim=-1) for targets, others in pairs])
 
 
 def neighbour_graphs(
@@ -127,7 +127,7 @@ def neighbour_graphs(
     """
     count = min(len(features) - 1, round(spread * positives))
     near = nearest(features, features, count, exclude_self=True)
-    distances = label_distances(target, near)
+    distances = _label_distances(target, near)
     close = distances.topk(min(positives, count), largest=False).indices
     drawn = distances.gather(1, close)
     scale = sigma * float(drawn.double().mean()) if drawn.numel() else 0.0
@@ -137,13 +137,13 @@ def neighbour_graphs(
     # Neighbours are sorted, nearest first.
     rows, columns = far[:, :few].nonzero(as_tuple=True)
     pushed = _symmetric(rows, near[rows, columns], torch.ones(len(rows), dtype=torch.float64), len(features))
-    own = torch.arange(len(features), device=near.device)[:, None].expand_as(close)
-    return _symmetric(own.flatten(), near.gather(1, close).flatten(), weights.flatten(), len(features)), pushed
+    rows = torch.arange(len(features), device=near.device)[:, None].expand_as(close)
+    return _symmetric(rows.flatten(), near.gather(1, close).flatten(), weights.flatten(), len(features)), pushed
 
 
 def _symmetric(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> csr_array:
-    places = (rows.cpu().numpy(), columns.cpu().numpy())
-    graph = coo_array((weights.cpu().numpy(), places), shape=(size, size)).tocsr()
+    positions = (rows.cpu().numpy(), columns.cpu().numpy())
+    graph = coo_array((weights.cpu().numpy(), positions), shape=(size, size)).tocsr()
     return graph.maximum(graph.T)
 
 
@@ -151,7 +151,7 @@ def varying_directions(features: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis (F, r) of the directions in which features (N, F), centred or not, differ from 0."""
     wide = features.shape[1] > features.shape[0]
     values, vectors = scipy_eigh(features @ features.T if wide else features.T @ features)
-    kept = (values > RANK * max(values[-1], 0.0)) & (values > 0)
+    kept = (values > LEAST_VARIANCE_SHARE * max(values[-1], 0.0)) & (values > 0)
     return features.T @ (vectors[:, kept] / np.sqrt(values[kept])) if wide else vectors[:, kept]
 
 
@@ -177,7 +177,7 @@ def preserve(
     points = features @ basis
     right = points.T @ (drawn.sum(1)[:, None] * points)
     values, vectors = scipy_eigh(right)
-    if not (degree := values > RANK * max(values[-1], 0.0)).all():
+    if not (degree := values > LEAST_VARIANCE_SHARE * max(values[-1], 0.0)).all():
         # Rows without a near pair have directions of their own, in which V^T X^T D+ X V is 0 for every V.
         basis = basis @ vectors[:, degree]
         if not basis.shape[1]:

@@ -37,4 +37,4 @@ def weigh(names: list[str], weights: Tensor, distributions: Tensor) -> Evidence:
     weights = weights.to(distributions)
     order = weights.abs().argsort(descending=True, stable=True)
     order = order[weights[order] != 0]
-    return Evidence([names[part] for part in order.tolist()], weights[order], distributions[order])
+    return Evidence([names[index] for index in order.tolist()], weights[order], distributions[order])

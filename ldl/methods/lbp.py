@@ -9,8 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ldl.errors import LDLError
+from ldl.moved import old_names
 
-MOST = 62
+__getattr__ = old_names(__name__)
+
+MOST_NEIGHBOURS = 62
 """Largest even number of neighbours whose codes fit into 64-bit integers."""
 
 
@@ -29,7 +32,7 @@ def mirrored_bins(bins: int) -> np.ndarray:
     Raises:
         LDLError: Another number of bins.
     """
-    neighbours = next((count for count in range(2, MOST + 1, 2) if count * (count - 1) + 3 == bins), None)
+    neighbours = next((count for count in range(2, MOST_NEIGHBOURS + 1, 2) if count * (count - 1) + 3 == bins), None)
     if neighbours is None:
         raise LDLError(
             f"{bins} features are no histogram of uniform local binary patterns, which has P (P - 1) + 3 bins for an "
@@ -42,7 +45,7 @@ def mirrored_bins(bins: int) -> np.ndarray:
         for start in range(neighbours)
     ]
     codes = sorted([0, *runs, every])
-    places = {code: place for place, code in enumerate(codes)}
+    number_of = {code: number for number, code in enumerate(codes)}
     moved = [(neighbours // 2 - bit) % neighbours for bit in range(neighbours)]
     mirrored = [sum(1 << moved[bit] for bit in range(neighbours) if code >> bit & 1) for code in codes]
-    return np.array([*(places[code] for code in mirrored), len(codes)])
+    return np.array([*(number_of[code] for code in mirrored), len(codes)])

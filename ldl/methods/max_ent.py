@@ -9,8 +9,11 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.decomposition import PCA
 
+from ldl.moved import old_names
 from ldl.progress import track
 from ldl.protocols import kfold
+
+__getattr__ = old_names(__name__)
 
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 """Tried from the strongest to the weakest, each with a warm start from the one before."""
@@ -20,7 +23,7 @@ ROUGH = 1e-4
 """Tolerance for the comparison of penalties."""
 FOLDS, SEED = 5, 0
 """Number of inner folds and the seed of their shuffle; the same rows always give the same folds."""
-LEAST = 1e-3
+LEAST_CURVATURE = 1e-3
 """Curvature of the loss that is assumed for the scores of a label without mass."""
 
 
@@ -36,8 +39,8 @@ def principal_axes(rows: np.ndarray) -> PCA:
 
 def along_features(weights: np.ndarray, axes: PCA) -> np.ndarray:
     """Return the weights (C, F + 1) on features from the weights (C, A + 1) on the principal axes."""
-    own = weights[:, :-1] @ axes.components_
-    return np.concatenate([own, weights[:, -1:] - (own @ axes.mean_)[:, None]], 1)
+    coefficients = weights[:, :-1] @ axes.components_
+    return np.concatenate([coefficients, weights[:, -1:] - (coefficients @ axes.mean_)[:, None]], 1)
 
 
 def fit_max_ent(
@@ -66,7 +69,7 @@ def fit_max_ent(
     units = np.ones(shape)
     if variance is not None:
         mean = target.sum(0)
-        curvature = np.maximum(mean * (1 - mean / mean.sum()), LEAST)[:, None]
+        curvature = np.maximum(mean * (1 - mean / mean.sum()), LEAST_CURVATURE)[:, None]
         units = 1 / np.sqrt(np.concatenate([curvature * variance + l2, curvature], 1))
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -77,12 +80,12 @@ def fit_max_ent(
         cross_entropy = -(target * logs).sum()
         return cross_entropy + l2 / 2 * float((both[:, :-1] ** 2).sum()), (gradient * units).ravel()
 
-    found = minimize(
+    result = minimize(
         loss, np.zeros(units.size) if start is None else (start / units).ravel(), jac=True, method="L-BFGS-B",
         callback=lambda _: step(),
         options={"maxiter": iterations, "gtol": tolerance, "ftol": 0.0, "maxfun": 20 * iterations},
     )  # fmt: skip
-    weights: np.ndarray = found.x.reshape(shape) * units
+    weights: np.ndarray = result.x.reshape(shape) * units
     return weights
 
 
@@ -118,9 +121,9 @@ def choose_l2(
         lost = 0.0
         for number, cut in enumerate(cuts):
             options = l2, iterations, rough, variance, weights[number]
-            own = fit_max_ent(rows[cut.train], target[cut.train], *options, shares=shares[cut.train])
-            weights[number] = own
-            logs = log_softmax(rows[cut.test] @ own[:, :-1].T + own[:, -1], axis=1)
+            fitted = fit_max_ent(rows[cut.train], target[cut.train], *options, shares=shares[cut.train])
+            weights[number] = fitted
+            logs = log_softmax(rows[cut.test] @ fitted[:, :-1].T + fitted[:, -1], axis=1)
             lost -= float(
                 (shares[cut.test, None] * target[cut.test] * logs).sum()
             )  # the entropy of the target is the same for all penalties

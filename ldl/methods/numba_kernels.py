@@ -103,17 +103,17 @@ def partition(ids: np.ndarray, spare: np.ndarray, right: np.ndarray, lo: int, hi
 
     ``right`` holds 0 or 1 for each row number; ``spare`` is scratch memory of at least hi - lo entries.
     """
-    place, moved = lo, 0
+    position, moved = lo, 0
     for i in range(lo, hi):
         row = ids[i]
-        ids[place] = row
+        ids[position] = row
         spare[moved] = row
         goes = np.int64(right[row])
-        place += 1 - goes
+        position += 1 - goes
         moved += goes
     for i in range(moved):
-        ids[place + i] = spare[i]
-    return place
+        ids[position + i] = spare[i]
+    return position
 
 
 @inlined

@@ -82,25 +82,25 @@ def pool_weights(
     target, members = np.asarray(target, np.float64) * shares[:, None], len(predictions)
     free = mean == "multiplicative"
     objective = _linear if mean == "arithmetic" else _logarithmic
-    given = predictions if mean == "arithmetic" else np.log(predictions)
+    inputs = predictions if mean == "arithmetic" else np.log(predictions)
     offset = 0.0
     if free:
         assert base is not None
         offset = np.log(np.maximum(base, KL_FLOOR, dtype=np.float64))
-    equal, given = np.full(members, 1 / members), given - offset
+    equal, inputs = np.full(members, 1 / members), inputs - offset
 
     def penalised(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, gradient = objective(weights, given, target, offset)
+        loss, gradient = objective(weights, inputs, target, offset)
         away = weights - equal
         return loss + shrinkage / 2 * float(away @ away), gradient + shrinkage * away
 
-    found = minimize(
+    result = minimize(
         penalised, equal, method="SLSQP", jac=True,
         bounds=[(0, MOST_WEIGHT if free else 1)] * members,
         constraints=() if free else {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
         options={"ftol": 1e-12, "maxiter": 1000},
     )  # fmt: skip
-    weights = np.where(found.x < LEAST_WEIGHT, 0.0, found.x)
+    weights = np.where(result.x < LEAST_WEIGHT, 0.0, result.x)
     return weights if free else weights / weights.sum()
 
 

@@ -12,7 +12,7 @@ from ldl.labels import KL_FLOOR
 
 WIDEST = 100.0
 """Temperatures lie between this and its inverse."""
-STEPS = 60
+HALVINGS = 60
 """Halvings of the logarithmic range, enough for float64."""
 
 
@@ -55,7 +55,7 @@ def fit_temperature(
     rows = float(collective.sum(weight.sum()))
     if slope(WIDEST) - slope(1 / WIDEST) <= 1e-9 * rows:
         return 1.0
-    for _ in range(STEPS):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if slope(math.exp(middle)) > 0 else (middle, high)
     return math.exp(-(low + high) / 2)

@@ -94,6 +94,6 @@ def eigh(matrices: Tensor) -> tuple[Tensor, Tensor]:
     try:
         values, vectors = torch.linalg.eigh(matrices)
     except torch.linalg.LinAlgError:
-        found = np.linalg.eigh(matrices.double().cpu().numpy())
-        values, vectors = (torch.from_numpy(part).to(matrices) for part in found)
+        pairs = np.linalg.eigh(matrices.double().cpu().numpy())
+        values, vectors = (torch.from_numpy(array).to(matrices) for array in pairs)
     return values, vectors

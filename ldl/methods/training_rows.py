@@ -16,11 +16,11 @@ from ldl.errors import LDLError
 from ldl.methods.rows import Rows
 from ldl.validation.tensors import off_simplex
 
-BLOCK = 1 << 26
+READ_BYTES = 1 << 26
 """Bytes of a table that are read at a time."""
-LARGE = 1 << 29
+SCRATCH_FILE_BYTES = 1 << 29
 """Bytes from which scratch memory is a file."""
-Table = TypeVar("Table", np.ndarray, Tensor)
+ArrayOrTensor = TypeVar("ArrayOrTensor", np.ndarray, Tensor)
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -32,7 +32,7 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         LDLError: The disk is full.
     """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    if size < LARGE:
+    if size < SCRATCH_FILE_BYTES:
         return np.zeros(shape, dtype)
     folder = Path(os.environ.get("LDL_CACHE") or Path.home() / ".cache" / "ldl") / "scratch"
     try:
@@ -50,9 +50,9 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         ) from None
 
 
-def blocks(table: Table, size: int | None = None) -> Iterator[tuple[int, Table]]:
-    """Yield the rows of a table in blocks of about ``size`` bytes (None: ``BLOCK``), each with its first row number."""
-    rows = max(1, (size or BLOCK) // max(1, table.nbytes // max(1, len(table))))
+def blocks(table: ArrayOrTensor, size: int | None = None) -> Iterator[tuple[int, ArrayOrTensor]]:
+    """Yield blocks of rows of about ``size`` bytes (None: ``READ_BYTES``), each with its first row number."""
+    rows = max(1, (size or READ_BYTES) // max(1, table.nbytes // max(1, len(table))))
     for first in range(0, len(table), rows):
         yield first, table[first : first + rows]
 
@@ -64,7 +64,7 @@ def take(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return taken
 
 
-CHECKED = 1 << 22
+CHECKED_BYTES = 1 << 22
 """Bytes that are checked at a time: a mask of all rows would be as large as the features."""
 
 
@@ -84,10 +84,10 @@ def check_targets(name: str, target: Tensor) -> None:
     """Raise LDLError for no targets (N, C), or for the first row that is no distribution."""
     if not len(target):
         raise LDLError(f"{name} is fitted on the targets of training rows, one at least, got {tuple(target.shape)}")
-    for start, part in blocks(target, CHECKED):
-        part = part if part.is_floating_point() else part.double()
-        if len(wrong := off_simplex(part)):
-            row = part[wrong[0]]
+    for start, block in blocks(target, CHECKED_BYTES):
+        block = block if block.is_floating_point() else block.double()
+        if len(wrong := off_simplex(block)):
+            row = block[wrong[0]]
             raise LDLError(
                 f"{name} cannot take a target of sum {row.sum():g}, least {row.min():g}: training row "
                 f"{start + int(wrong[0])}; targets are probabilities, at least 0 and of sum 1: divide by the sum first"
@@ -99,9 +99,9 @@ def check_finite(refusal: str, features: Tensor, missing: bool = False) -> None:
 
     With ``missing``, NaN is accepted.
     """
-    for start, part in blocks(features, CHECKED):
-        part = part.float()
-        bad = (part.isinf() if missing else ~part.isfinite()).nonzero()
+    for start, block in blocks(features, CHECKED_BYTES):
+        block = block.float()
+        bad = (block.isinf() if missing else ~block.isfinite()).nonzero()
         if len(bad):
             row, column = start + int(bad[0, 0]), int(bad[0, 1])
             raise LDLError(

@@ -19,7 +19,9 @@ def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
 def kl(prediction: Tensor, target: Tensor) -> Tensor:
     """Kullback-Leibler divergence sum d ln(d/g), g >= 1e-12; in [0, inf), at least float32."""
     # KL_FLOOR is 0 in float16.
-    prediction, target = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in (prediction, target))
+    prediction, target = (
+        tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for tensor in (prediction, target)
+    )
     return (torch.xlogy(target, target) - target * prediction.clamp_min(KL_FLOOR).log()).sum(-1)
 
 

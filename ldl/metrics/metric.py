@@ -10,7 +10,11 @@ import torch
 import torchmetrics
 from torch import Tensor
 
-Kind = Literal["distribution", "class", "value", "interval", "set", "votes", "line"]
+from ldl.moved import old_names
+
+__getattr__ = old_names(__name__)
+
+MetricInput = Literal["distribution", "class", "value", "interval", "set", "votes", "line"]
 
 
 @dataclass(frozen=True)
@@ -43,17 +47,17 @@ class Metric:
     higher_is_better: bool | None = False
     unit: bool = False
     detail: bool = False
-    of: Kind = "distribution"
+    of: MetricInput = "distribution"
     size: str | None = None
     main: bool = False
 
     def metric(self) -> torchmetrics.Metric:
         """Return a new torchmetrics object."""
         assert self.function is not None, f"{self.name} is logged by a report"
-        return self.function() if isinstance(self.function, type) else Mean(self.function)
+        return self.function() if isinstance(self.function, type) else MeanOverRows(self.function)
 
 
-class Mean(torchmetrics.Metric):
+class MeanOverRows(torchmetrics.Metric):
     """Weighted mean over rows, summed in float64: exact over any number of processes, and NaN without rows.
 
     Args:

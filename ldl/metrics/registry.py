@@ -17,7 +17,7 @@ from ldl.annotations.agreement import expected_nll, majority_hits, miller_madow
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
-from ldl.metrics.metric import Kind, Mean, Metric
+from ldl.metrics.metric import MeanOverRows, Metric, MetricInput
 from ldl.metrics.ordinal import line_metrics
 
 INTERVAL_LEVELS = (50, 80, 90)
@@ -77,17 +77,20 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
         "votes": list(VOTE_METRICS) if not maps else None,
         "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
     }
-    known = [metric for table in tables.values() for metric in table or ()]
-    own = [metric for metric in _registered.values() if metric.function and tables[metric.of] is not None]
-    if taken := {metric.name for metric in known} & {metric.name for metric in own}:
+    built_in = [metric for table in tables.values() for metric in table or ()]
+    registered = [metric for metric in _registered.values() if metric.function and tables[metric.of] is not None]
+    if taken := {metric.name for metric in built_in} & {metric.name for metric in registered}:
         raise LDLError(f"there is a metric {min(taken)!r} of these labels already; rename the registered one")
-    return known + own
+    return built_in + registered
 
 
 def directions(labels: LabelSpace, maps: bool = False) -> dict[str, bool]:
     """Return by name whether higher is better, for the metrics of ``labels`` that have a better direction."""
-    known = {metric.name: metric.higher_is_better for metric in metrics_for(labels, maps)}
-    return {name: higher for name, higher in known.items() if higher is not None}
+    return {
+        metric.name: metric.higher_is_better
+        for metric in metrics_for(labels, maps)
+        if metric.higher_is_better is not None
+    }
 
 
 def higher_is_better(name: str) -> bool | None:
@@ -96,9 +99,9 @@ def higher_is_better(name: str) -> bool | None:
     Names are as in ``results.json``, including registered metrics. A metric of an unknown name counts as an error, for
     which lower is better.
     """
-    known = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in (*CLASS_METRICS, *VOTE_METRICS)}
-    if name in known:
-        return known[name].higher_is_better
+    metrics = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in (*CLASS_METRICS, *VOTE_METRICS)}
+    if name in metrics:
+        return metrics[name].higher_is_better
     if re.match("n_|bias|coverage|interval_|set_", name):
         return None
     return re.fullmatch(r"cs\d+", name) is not None
@@ -138,7 +141,7 @@ def squared(predicted: Tensor, true: Tensor) -> Tensor:
     return (predicted - true).square()
 
 
-class RMSE(Mean):
+class RMSE(MeanOverRows):
     """Root of the mean squared error."""
 
     def __init__(self) -> None:
@@ -225,7 +228,7 @@ def _kl_bias(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return miller_madow(counts)
 
 
-class VoteWeightedNLL(Mean):
+class VoteWeightedNLL(MeanOverRows):
     """Mean NLL of a vote over all votes, so that an item with more votes counts more."""
 
     def __init__(self) -> None:
@@ -248,7 +251,7 @@ VOTE_METRICS = (
 # computed if the checkpoint holds a calibration.
 
 
-def _calibration_metrics(of: Kind) -> list[Metric]:
+def _calibration_metrics(of: MetricInput) -> list[Metric]:
     """Return per level the share of true values or true mass inside, and the width or the number of labels."""
     functions: dict[str, Callable[..., Tensor]] = {"set_coverage": _set_mass, "set_size": _set_size}
     if of == "interval":

@@ -15,11 +15,11 @@ from torchmetrics.utilities import dim_zero_cat
 from ldl.batch import without_half
 from ldl.collective import Collective
 from ldl.labels import LabelSpace
-from ldl.metrics.metric import Kind
+from ldl.metrics.metric import MetricInput
 from ldl.metrics.ordinal import OrdinalPredictions, line_results
 from ldl.metrics.registry import metrics_for, ordered
 
-COMPARED: dict[Kind, tuple[str, ...]] = {
+COMPARED: dict[MetricInput, tuple[str, ...]] = {
     "distribution": ("prediction", "target"),
     "class": ("prediction", "target"),
     "value": ("predicted_value", "value"),

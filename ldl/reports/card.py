@@ -50,7 +50,7 @@ print(found.distribution)  # (N, {n_labels})
 
 {command}; `ldl export {path} --to onnx --out model.onnx` makes a file that runs without ldl."""
 
-PARTS = ("train", "val", "test")
+SETS = ("train", "val", "test")
 
 LABELS_SHOWN = 8
 """Most labels that are named."""
@@ -69,8 +69,8 @@ def write_card(
     ``checkpoint`` is that of another folder, if this folder has none. ``select`` names the tested checkpoint.
     """
     file = f"checkpoints/{select}.ckpt"
-    found = sorted(folder.glob(file)) or sorted(folder.glob(f"fold_*/{file}"))
-    checkpoint = found[0].relative_to(folder).as_posix() if found else checkpoint
+    checkpoints = sorted(folder.glob(file)) or sorted(folder.glob(f"fold_*/{file}"))
+    checkpoint = checkpoints[0].relative_to(folder).as_posix() if checkpoints else checkpoint
     with replacing(folder / "model_card.md") as opened:
         opened.write(model_card(results, task, data, checkpoint).encode(errors=ESCAPED))
 
@@ -98,14 +98,15 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
             protocol=results["protocol"],
             seed="no seed" if results["seed"] is None else f"seed {results['seed']}",
             leaks=about_leaks(results),
-            sizes=", ".join(f"{part} {_span([fold[f'n_{part}'] for fold in folds])}" for part in PARTS),
+            sizes=", ".join(f"{name} {_span([fold[f'n_{name}'] for fold in folds])}" for name in SETS),
         ),
         "Results": f"On {sum(fold['n_test'] for fold in folds):,} test instances.\n\n{_results(results, task)}",
     }
     usage = "No checkpoint was kept: train again to use it."
     if checkpoint is not None:
+        path = json.dumps(checkpoint, ensure_ascii=False)
         opening = "From this folder" + (", with the model of the first fold" if len(folds) > 1 else "")
-        usage = how_to_use(task, opening, f"from_checkpoint({_quoted(checkpoint)})", checkpoint)
+        usage = how_to_use(task, opening, f"from_checkpoint({path})", checkpoint)
     title = f"{results['head']} on {as_text(data.title)}"
     opening = "ldl wrote this file with `results.json`, from the run itself."
     licence = None if source is None else source.licence
@@ -140,8 +141,8 @@ def _card(
         "Model": MODEL.format(
             head=_component(task.head),
             backbone=_component(task.backbone),
-            parameters=sum(part.numel() for part in task.parameters()),
-            buffers=sum(part.numel() for part in task.head.buffers()),
+            parameters=sum(tensor.numel() for tensor in task.parameters()),
+            buffers=sum(tensor.numel() for tensor in task.head.buffers()),
             inputs=" x ".join("any" if side == -1 else f"{side:,}" for side in task.input_shape or ()),
         ),
         "Preprocessing": _preprocessing(task.preprocessing or {}),
@@ -183,8 +184,8 @@ def about_leaks(results: dict[str, Any]) -> str:
             "sets cannot be counted: the results may be too good for new persons."
         )
     if copied := [fold["copied"] for fold in results["folds"] if "copied" in fold]:
-        found = f" **{max(copied):.1%} of the test instances are also in the training set, byte for byte.**"
-        text += found if max(copied) > 0 else " No test instance is also in the training set, byte for byte."
+        sentence = f" **{max(copied):.1%} of the test instances are also in the training set, byte for byte.**"
+        text += sentence if max(copied) > 0 else " No test instance is also in the training set, byte for byte."
     return text
 
 
@@ -211,10 +212,10 @@ def _results(results: dict[str, Any], task: Task) -> str:
     return f"{table}\n\n{raters_in_words(results['raters'])}." if "raters" in results else table
 
 
-def _component(part: nn.Module) -> str:
-    options = to_spec(part)["init_args"]
+def _component(module: nn.Module) -> str:
+    options = to_spec(module)["init_args"]
     text = ", ".join(f"{name} {_option(value)}" for name, value in options.items() if value is not None)
-    return f"`{type(part).__name__}` ({text})" if text else f"`{type(part).__name__}`"
+    return f"`{type(module).__name__}` ({text})" if text else f"`{type(module).__name__}`"
 
 
 def _option(value: Any) -> str:
@@ -223,14 +224,14 @@ def _option(value: Any) -> str:
     return f"[{', '.join(map(_option, value))}]" if isinstance(value, list) else as_text(str(value))
 
 
-def _preprocessing(known: dict[str, Any]) -> str:
-    if isinstance(scaling := known.get("scaling"), dict):
-        encoded = "Columns of text, dates and gaps are encoded, and f" if "encoding" in known else "F"
+def _preprocessing(steps: dict[str, Any]) -> str:
+    if isinstance(scaling := steps.get("scaling"), dict):
+        encoded = "Columns of text, dates and gaps are encoded, and f" if "encoding" in steps else "F"
         kind = scaling.get("kind", "none")
         return f"{encoded}eatures are scaled (`{kind}`) by the training set; `Predictor` does the same."
-    if "crop_size" in known:
-        how = "fitted into a square" if known.get("alignment") == "none" else "cropped to the face"
-        return f"Images are rotated upright, {how} and resized to {known['crop_size']} pixels."
+    if "crop_size" in steps:
+        how = "fitted into a square" if steps.get("alignment") == "none" else "cropped to the face"
+        return f"Images are rotated upright, {how} and resized to {steps['crop_size']} pixels."
     return "None."
 
 
@@ -258,15 +259,11 @@ def how_to_use(task: Task, opening: str, load: str, checkpoint: str) -> str:
     shape, images = task.input_shape or (), "crop_size" in (task.preprocessing or {}) or task.gives_maps
     inputs, command = "inputs", f"`inputs` is an array (N, {', '.join(map(str, shape))})"
     if images or len(shape) <= 2:
-        place, data = ("pictures/", "--data PictureFolder ") if images else ("new.csv", "")
-        inputs, command = f'"{place}"', f"`ldl --stage predict --ckpt_path {checkpoint} {data}--data.path {place}`"
+        path, data = ("pictures/", "--data PictureFolder ") if images else ("new.csv", "")
+        inputs, command = f'"{path}"', f"`ldl --stage predict --ckpt_path {checkpoint} {data}--data.path {path}`"
     return SNIPPET.format(
         opening=opening, load=load, inputs=inputs, n_labels=len(task.labels), command=command, path=checkpoint
     )
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _limits(results: dict[str, Any], labels: LabelSpace) -> str:
@@ -287,20 +284,20 @@ def _limits_of_labels(labels: LabelSpace) -> list[str]:
 
 def of_weights(backbone: nn.Module) -> str:
     """Return the licences of the pretrained weights of timm networks in a backbone."""
-    said = []
-    for part in backbone.modules():
-        if not isinstance(part, TimmNetwork):
+    licences = []
+    for network in backbone.modules():
+        if not isinstance(network, TimmNetwork):
             continue
-        if file := getattr(part, "weights", None):
-            said.append(f"unknown: {part.name} began with the file {file}")
-        elif part.pretrained and part.name not in not_on_hub:
+        if file := getattr(network, "weights", None):
+            licences.append(f"unknown: {network.name} began with the file {file}")
+        elif network.pretrained and network.name not in not_on_hub:
             import timm  # takes seconds, which runs without a network should not pay
 
-            config, file = timm.get_pretrained_cfg(part.model), local_weights(part.model)
+            config, file = timm.get_pretrained_cfg(network.model), local_weights(network.model)
             licence = getattr(config, "license", None) or "a licence that it does not name"
             where = f"the file {file.name}" if file else "pretrained weights"
-            said.append(
-                f"{part.name} began with {where}; timm gives its own under {licence}, and the images that "
+            licences.append(
+                f"{network.name} began with {where}; timm gives its own under {licence}, and the images that "
                 "they were trained on, such as ImageNet (research only), may allow less"
             )
-    return "; ".join(said) or "none but those of the data: no weights of others were loaded"
+    return "; ".join(licences) or "none but those of the data: no weights of others were loaded"

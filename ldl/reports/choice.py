@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -23,4 +24,5 @@ def make_report(task: Task, data: LDLDataModule, folder: Path, draw: bool = True
         quote: Write names that spreadsheet programs read as formulas with an apostrophe before them.
     """
     usual = MapReport if task.gives_maps else Report
-    return (data.report_class(task.gives_maps) or usual)(folder, draw, quote)
+    report: Callable[..., pl.Callback] = data.report_class(task.gives_maps) or usual
+    return report(folder, draw, quote)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from pytorch_lightning.loggers import Logger, WandbLogger
 
-from ldl.charts.drawing import spared
-from ldl.checkpoint import MENDED, replacing
+from ldl.charts.drawing import warn_on_error
+from ldl.checkpoint import RESUME_ADVICE, replacing
 from ldl.tables.entries import NUMBER
 
 ESCAPED = "backslashreplace"
@@ -29,9 +29,9 @@ ROWS_AT_ONCE = 2**14
 """Rows of a table that exist as Python objects at the same time."""
 
 
-def write_json(path: Path, content: dict[str, Any], mend: str = MENDED) -> None:
+def write_json(path: Path, content: dict[str, Any], advice: str = RESUME_ADVICE) -> None:
     """Write a whole JSON file or none; NaN and infinities become null. Raises LDLError as ``replacing``."""
-    with replacing(path, mend) as file:
+    with replacing(path, advice) as file:
         file.write((json.dumps(_finite(content), indent=2, allow_nan=False) + "\n").encode())
 
 
@@ -73,7 +73,7 @@ def lines(columns: Iterable[np.ndarray]) -> Iterator[list[Any]]:
 
 def below(name: str) -> str:
     """Return the name of an instance as a path that stays below the folder it is joined to."""
-    return "/".join(part for part in Path(name).parts if part not in ("/", "//", "..")) or "_"
+    return "/".join(name_part for name_part in Path(name).parts if name_part not in ("/", "//", "..")) or "_"
 
 
 def as_text(text: str) -> str:
@@ -92,7 +92,7 @@ def log_images(loggers: Sequence[Logger], charts: dict[str, Path]) -> None:
     for logger in loggers:
         if isinstance(logger, WandbLogger):
             for name, path in charts.items():
-                with spared(f"{name} in wandb"):
+                with warn_on_error(f"{name} in wandb"):
                     logger.log_image(f"charts/{name}", [str(path)])
 
 
@@ -100,5 +100,5 @@ def log_table(loggers: Sequence[Logger], columns: list[str], rows: list[list[Any
     """Send a table of predictions to wandb, if it is among the loggers."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
-            with spared("the table of predictions in wandb"):
+            with warn_on_error("the table of predictions in wandb"):
                 logger.log_table("predictions", columns=columns, data=rows)

@@ -15,7 +15,7 @@ from PIL.PngImagePlugin import PngInfo
 from torch import Tensor
 
 from ldl import charts
-from ldl.charts.drawing import captioned, spared, spread
+from ldl.charts.drawing import captioned, spread, warn_on_error
 from ldl.charts.images import label_colors
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
@@ -25,10 +25,10 @@ from ldl.reports.files import below, log_images, log_table, write_csv
 from ldl.reports.rows import TABLE_ROWS, caption, data_of, draw_learning, head_charts, instances, name_of
 from ldl.validation.pictures import open_picture
 
-SHOWN = 4
+SHEET_IMAGES = 4
 """Images on a sheet."""
 
-DEEPEST = 65535
+LARGEST_GREY = 65535
 """Largest grey of 16 bits."""
 
 
@@ -59,8 +59,8 @@ class EachImage(pl.Callback, ABC):
         """Draw charts of all images, in the first process."""
 
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
-        for place, index in enumerate(outputs["index"].tolist()):
-            output = {name: column[place].detach() for name, column in outputs.items()}
+        for row, index in enumerate(outputs["index"].tolist()):
+            output = {name: column[row].detach() for name, column in outputs.items()}
             self._done.append((index, self.write(data_of(trainer), index, output, pl_module.labels)))
 
     on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
@@ -80,7 +80,7 @@ class EachImage(pl.Callback, ABC):
         if trainer.is_global_zero and self.draw:
             with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
                 paths: dict[str, Path] = {}
-                with spared("charts of images"):
+                with warn_on_error("charts of images"):
                     paths |= self.sheets(trainer, pl_module)
                 log_images(trainer.loggers, paths | draw_learning(self.folder))
 
@@ -95,8 +95,8 @@ class MapReport(EachImage):
     """
 
     def write(self, data: Any, index: int, output: dict[str, Tensor], labels: LabelSpace) -> float:
-        found = planes(output["prediction"], output.get("predicted_value"), labels)
-        for axis, (file, plane) in enumerate(zip(self._files(data, index, labels), found)):
+        images = planes(output["prediction"], output.get("predicted_value"), labels)
+        for axis, (file, plane) in enumerate(zip(self._files(data, index, labels), images)):
             write_plane(file, plane, labels, axis)
         target = output.get("target")
         return math.nan if target is None else float(kl(output["prediction"].double(), target.double()).mean())
@@ -120,8 +120,8 @@ class MapReport(EachImage):
         if not isinstance(data, LDLDataModule):
             return {}
         paths: dict[str, Path] = {}
-        with spared("charts/maps.png"):
-            paths["maps"] = self._sheet(data, task.labels, index[spread(len(index), SHOWN)])
+        with warn_on_error("charts/maps.png"):
+            paths["maps"] = self._sheet(data, task.labels, index[spread(len(index), SHEET_IMAGES)])
         return paths | head_charts(self.folder / "charts", trainer, task, data, index)
 
     def _sheet(self, data: LDLDataModule, labels: LabelSpace, rows: np.ndarray) -> Path:
@@ -130,12 +130,12 @@ class MapReport(EachImage):
             batch = instances(data, np.array([row]))
             shown = {"image": _image(batch)}
             files = self._files(data, row, labels)
-            found = {"prediction": [read_plane(file, labels, axis) for axis, file in enumerate(files)]}
+            maps = {"prediction": [read_plane(file, labels, axis) for axis, file in enumerate(files)]}
             if "target" in batch:
                 value = batch["value"][0] if "value" in batch else None
-                found = {"truth": planes(batch["target"][0], value, labels), **found}
-            for what, each in found.items():
-                shown |= {f"{what} {name}".rstrip(): plane for name, plane in zip(plane_names(labels), each)}
+                maps = {"truth": planes(batch["target"][0], value, labels), **maps}
+            for kind, each in maps.items():
+                shown |= {f"{kind} {name}".rstrip(): plane for name, plane in zip(plane_names(labels), each)}
             titles = list(shown)
             panels.append((name_of(data, row), list(shown.values())))
         return charts.maps(self.folder / "charts" / "maps.png", panels, titles, labels)
@@ -166,10 +166,10 @@ def planes(distribution: Tensor, value: Tensor | None, labels: LabelSpace) -> li
     """
     if labels.has_values:
         value = labels.decode(distribution) if value is None else value
-        found = [value] if labels.ndim == 1 else list(value.unbind(-1))
+        maps = [value] if labels.ndim == 1 else list(value.unbind(-1))
     else:
-        found = [distribution[..., 1] if len(labels) == 2 else distribution.argmax(-1)]
-    return [(plane.double() if plane.is_floating_point() else plane).cpu().numpy() for plane in found]
+        maps = [distribution[..., 1] if len(labels) == 2 else distribution.argmax(-1)]
+    return [(plane.double() if plane.is_floating_point() else plane).cpu().numpy() for plane in maps]
 
 
 def write_plane(path: Path, plane: np.ndarray, labels: LabelSpace, axis: int = 0) -> None:
@@ -181,8 +181,8 @@ def write_plane(path: Path, plane: np.ndarray, labels: LabelSpace, axis: int = 0
     if labels.has_values:
         low, high = labels.axes[axis][0], labels.axes[axis][-1]
         scaled = (plane - low) / max(high - low, 1e-300)
-        image = Image.fromarray(np.round(DEEPEST * scaled.clip(0, 1)).astype(np.uint16))
-        text = f"0 is {low:g} {labels.unit}".rstrip() + f", {DEEPEST} is {high:g} {labels.unit}".rstrip()
+        image = Image.fromarray(np.round(LARGEST_GREY * scaled.clip(0, 1)).astype(np.uint16))
+        text = f"0 is {low:g} {labels.unit}".rstrip() + f", {LARGEST_GREY} is {high:g} {labels.unit}".rstrip()
     elif len(labels) == 2:
         image = Image.fromarray(np.round(255 * plane).astype(np.uint8))
         text = f"255 is {labels.names[1]} for certain, 0 is {labels.names[0]}"
@@ -203,5 +203,5 @@ def read_plane(path: Path, labels: LabelSpace, axis: int = 0) -> np.ndarray:
     plane = np.asarray(open_picture(path))
     if labels.has_values:
         low, high = labels.axes[axis][0], labels.axes[axis][-1]
-        return low + (high - low) * (plane / DEEPEST)
+        return low + (high - low) * (plane / LARGEST_GREY)
     return plane / 255 if len(labels) == 2 else plane

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ldl import charts
 from ldl.batch import Batch, without_half
-from ldl.charts.drawing import captioned, spared
+from ldl.charts.drawing import captioned, warn_on_error
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.loader import Guarded, collate
@@ -34,8 +34,8 @@ TABLE_ROWS = 200
 MOST_DRAWN = 1000
 """Largest number of images that get a chart each; a thousand take some minutes."""
 
-LEVEL = 0.9
-"""Level of the intervals that are written beside faces."""
+INTERVAL_LEVEL = 0.9
+"""Level of the interval that is written beside a value."""
 
 
 class Report(pl.Callback):
@@ -69,7 +69,7 @@ class Report(pl.Callback):
         for name in self._batches[0]:
             column = torch.cat([batch[name] for batch in self._batches])
             gathered = collective.gather(column.to(pl_module.device)) if collective.world_size > 1 else [column]
-            rows[name] = torch.cat([part.cpu() for part in gathered]).numpy()
+            rows[name] = torch.cat([shard.cpu() for shard in gathered]).numpy()
         self._batches.clear()
         order = np.argsort(rows["index"], kind="stable")
         self.rows = {name: column[order] for name, column in rows.items()}
@@ -102,7 +102,7 @@ class Report(pl.Callback):
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
-            with captioned(caption(pl_module.head, data_of(trainer), self.folder)), spared("charts/pictures"):
+            with captioned(caption(pl_module.head, data_of(trainer), self.folder)), warn_on_error("charts/pictures"):
                 draw_each(self.folder, data_of(trainer), self.rows, pl_module.labels, pl_module.calibration)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
@@ -139,7 +139,7 @@ def caption(head: Head, data: Any, folder: Path, folds: int | None = None) -> st
 
 def draw_raters(folder: Path, raters: dict[str, Any] | None) -> dict[str, Path]:
     """Draw the comparison of a run with annotators, if there is one."""
-    with spared("charts/rater_equivalence.png"):
+    with warn_on_error("charts/rater_equivalence.png"):
         if raters is not None:
             path = folder / "charts" / "rater_equivalence.png"
             return {path.stem: charts.rater_equivalence(path, raters, f"The model is worth {worth_in_words(raters)}")}
@@ -149,7 +149,7 @@ def draw_raters(folder: Path, raters: dict[str, Any] | None) -> dict[str, Path]:
 def draw_learning(folder: Path) -> dict[str, Path]:
     """Draw the learning curves of a run from its ``metrics.csv``."""
     log = folder / "metrics.csv"
-    with spared("charts/learning_curves.png"):
+    with warn_on_error("charts/learning_curves.png"):
         curves = charts.learning_curves(folder / "charts" / "learning_curves.png", log) if log.is_file() else None
         return {"learning_curves": curves} if curves else {}
     return {}
@@ -163,7 +163,7 @@ def head_charts(
     head: Head = task.head
     if type(head).charts is Head.charts:
         return {}
-    with spared(f"charts of {type(head).__name__}"):
+    with warn_on_error(f"charts of {type(head).__name__}"):
         # Evaluation has shown that one batch fits into memory.
         rows = index[: max(1, data.eval_batch_size // trainer.world_size)]
         batch = instances(data, rows)
@@ -224,18 +224,19 @@ def draw_each(
         boxes = np.stack([facts[side][index] for side in ("x0", "y0", "x1", "y1")], axis=1)
     for name in drawn[:MOST_DRAWN]:
         mine = np.flatnonzero(names == name)
-        with spared(f"charts/pictures/{name}.png"):
+        with warn_on_error(f"charts/pictures/{name}.png"):
             image = data.photograph(int(index[mine[0]])) if faces else images_of(data, index[mine[:1]])[0]  # type: ignore[index]
             path = run / "charts" / "pictures" / f"{below(name)}.png"
             shown = boxes[mine] if faces else np.empty((0, 4))
             charts.photograph(path, image, shown, predictions[mine], [texts[row] for row in mine], labels)
 
 
-def in_words(found: Predictions) -> list[str]:
+def in_words(predictions: Predictions) -> list[str]:
     """Return per row the value with its interval of 90%, or the likeliest label if labels have no values."""
-    if found.value is None:
-        return [f"{found.labels.names[row.argmax()]} ({row.max():.0%})" for row in found.distribution]
-    values, ends = found.value.reshape(len(found), -1), found.interval(LEVEL).reshape(len(found), -1, 2)
+    if predictions.value is None:
+        return [f"{predictions.labels.names[row.argmax()]} ({row.max():.0%})" for row in predictions.distribution]
+    values = predictions.value.reshape(len(predictions), -1)
+    ends = predictions.interval(INTERVAL_LEVEL).reshape(len(predictions), -1, 2)
     return [
         ", ".join(f"{value:.3g} ({low:.3g} to {high:.3g})" for value, (low, high) in zip(*each))
         for each in zip(values, ends)
@@ -274,25 +275,25 @@ def tabulate(
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))
     if levels:
-        found = Predictions(rows["prediction"], rows.get("predicted_value"), labels, calibration=calibration)
-        columns.update(_uncertainty(found, levels))
+        predictions = Predictions(rows["prediction"], rows.get("predicted_value"), labels, calibration=calibration)
+        columns.update(_uncertainty(predictions, levels))
     for name in ("target", "prediction"):
         if name in rows:
             columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
     return columns
 
 
-def _uncertainty(found: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
-    labels, columns = found.labels, {}
-    if found.std is not None:
-        columns.update(_by_axis("value_std", found.std, labels))
+def _uncertainty(predictions: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
+    labels, columns = predictions.labels, {}
+    if predictions.std is not None:
+        columns.update(_by_axis("value_std", predictions.std, labels))
         for level in levels:
-            ends = found.interval(level / 100)
+            ends = predictions.interval(level / 100)
             columns.update(_by_axis(f"lower_{level}", ends[..., 0], labels))
             columns.update(_by_axis(f"upper_{level}", ends[..., 1], labels))
-    elif found.calibration is not None:
+    elif predictions.calibration is not None:
         for level in levels:
-            sets = found.label_set(level / 100)
+            sets = predictions.label_set(level / 100)
             texts = ["|".join(name for name, held in zip(labels.names, row) if held) for row in sets]
             columns[f"set_{level}"] = np.array(texts, dtype=object)
     return columns
@@ -302,4 +303,4 @@ def _by_axis(name: str, column: np.ndarray, labels: LabelSpace) -> dict[str, np.
     """Return a column (n,), or one per axis of (n, 2)."""
     parts = column.reshape(len(column), -1).T
     axes = labels.axis_names or range(len(parts))
-    return {name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in zip(axes, parts)}
+    return {name if len(parts) == 1 else f"{name}_{axis}": values for axis, values in zip(axes, parts)}

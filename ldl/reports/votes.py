@@ -12,7 +12,7 @@ import numpy as np
 from pytorch_lightning.utilities import rank_zero_warn
 
 from ldl.annotations import PowerCurves, krippendorff_alpha, measure_power, most_raters, vote_counts, vote_nll
-from ldl.annotations.equivalence import MOST, compare, items_with_more
+from ldl.annotations.equivalence import MOST_RATERS, compare, items_with_more
 from ldl.annotations.mixture import combiner_in_words
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -38,7 +38,7 @@ def power_columns(data: Any, rows: dict[str, np.ndarray], model_votes: float | N
         prediction, counts = _prediction_and_counts(rows)
         combiner = data.combiner
         nll = vote_nll(prediction, counts)
-        raters = min(int(counts.sum(1).max()) - 1, MOST)
+        raters = min(int(counts.sum(1).max()) - 1, MOST_RATERS)
         curves = [measure_power(counts, combiner, raters)]
         if model_votes is not None:
             curves.append(measure_power(counts, combiner, raters, prediction, model_votes))
@@ -47,8 +47,8 @@ def power_columns(data: Any, rows: dict[str, np.ndarray], model_votes: float | N
         return {}
     columns = {"components": np.full(len(nll), combiner.size)}
     for name, curve in zip(CURVES, curves):
-        wide = [(0, 0), (0, MOST - raters)]
-        columns[name], columns[f"{name}_variance"] = (np.pad(part, wide, constant_values=np.nan) for part in curve)
+        wide = [(0, 0), (0, MOST_RATERS - raters)]
+        columns[name], columns[f"{name}_variance"] = (np.pad(values, wide, constant_values=np.nan) for values in curve)
     return columns
 
 
@@ -76,27 +76,28 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
             if name in rows
         }
         groups = rows["group"][kept] if "group" in rows else None
-        found = compare(vote_nll(prediction[kept], counts[kept]), curves["power"], curves.get("with_model"), groups)
+        nll = vote_nll(prediction[kept], counts[kept])
+        equivalence = compare(nll, curves["power"], curves.get("with_model"), groups)
         alpha = math.nan if labels.kind == "grid" else krippendorff_alpha(counts, labels)
     except LDLError as error:
         _warn(error)
         return None
     return {
-        "items": found.items,
+        "items": equivalence.items,
         "most": most,
         "labels": f"{len(labels)} {labels.kind} labels",
         "combiner": "Dirichlet mixture",
         "components": np.unique(rows["components"]).tolist(),
         "alpha": _finite(alpha),
-        "nll": found.nll,
-        "worth": _finite(found.worth),
-        "low": _finite(found.interval[0]),
-        "high": _finite(found.interval[1]),
-        "level": found.level,
-        "power": found.curve.tolist(),
-        "power_error": found.error.tolist(),
-        "with_model": None if found.with_model is None else found.with_model.tolist(),
-        "with_model_error": None if found.with_model_error is None else found.with_model_error.tolist(),
+        "nll": equivalence.nll,
+        "worth": _finite(equivalence.worth),
+        "low": _finite(equivalence.interval[0]),
+        "high": _finite(equivalence.interval[1]),
+        "level": equivalence.level,
+        "power": equivalence.curve.tolist(),
+        "power_error": equivalence.error.tolist(),
+        "with_model": None if equivalence.with_model is None else equivalence.with_model.tolist(),
+        "with_model_error": None if equivalence.with_model_error is None else equivalence.with_model_error.tolist(),
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from jsonargparse import Namespace
 
-from ldl.checkpoint import MENDED, replacing
+from ldl.checkpoint import RESUME_ADVICE, replacing
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
@@ -132,7 +132,7 @@ def run_dir_lock(folder: Path, read: Iterable[str | Path] = ()) -> Iterator[None
         if error.errno not in DISK_ERRORS:
             raise
         what = error.filename or f"a file of --run_dir {folder}"
-        raise LDLError(f"{what} cannot be read or written: {error.strerror}; {MENDED}") from error
+        raise LDLError(f"{what} cannot be read or written: {error.strerror}; {RESUME_ADVICE}") from error
     finally:
         signals.shutdown.lock = None
         (folder / LOCK).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from ldl.options import names_with_role
 from ldl.run.loggers import WandbOptions
 from ldl.validation.option import NEUTRAL, Option
 
+Stage = str  # the name of a registered stage
 Select = Literal["last", "best"]
 MatmulPrecision = Literal["highest", "high", "medium"]
 
@@ -21,7 +22,7 @@ def _option(annotation: Any, default: Any, role: str = "", least: float | None =
 
 
 RUN_OPTIONS: dict[str, tuple[Option, str]] = {
-    "stage": (_option(str, "fit", "display"), "Stage of the run, by name."),
+    "stage": (_option(Stage, "fit", "display"), "Stage of the run, by name."),
     "ckpt_path": (
         _option(str | None, None, "start"),
         "Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, or a new run if "

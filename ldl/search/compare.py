@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldl.charts.drawing import spared
+from ldl.charts.drawing import warn_on_error
 from ldl.checkpoint import replacing
 from ldl.command.command_line import Command, parse_anew
 from ldl.command.messages import program, user_errors
@@ -172,7 +172,7 @@ def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
     lines += [f"- {as_text(name)} failed: {as_text(reason)}" for name, reason in outcome.failed.items()]
     (folder / "table.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8", errors=ESCAPED)
     if len(outcome.kl) > 1:
-        with spared("ranks.png"):
+        with warn_on_error("ranks.png"):
             draw_ranks(list(outcome.kl), outcome.ranks, folder / "ranks.png", "folds")
 
 

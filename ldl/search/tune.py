@@ -21,7 +21,7 @@ import numpy as np
 import pytorch_lightning as pl
 from filelock import FileLock
 
-from ldl.charts.drawing import captioned, spared
+from ldl.charts.drawing import captioned, warn_on_error
 from ldl.checkpoint import replacing
 from ldl.command.arguments import plain
 from ldl.command.command_line import Command, parse_anew
@@ -253,7 +253,7 @@ def _finish(search: HyperparameterSearch, studies: Studies, workers: Workers, da
         "trials": {str(fold): study.counts for fold, study in studies.items()},
     }
     write_json(folder / "results.json", content)
-    with captioned(f"search on {data.title}, {data.protocol}  ·  {folder.name}"), spared("history.png"):
+    with captioned(f"search on {data.title}, {data.protocol}  ·  {folder.name}"), warn_on_error("history.png"):
         draw_search(folder / "history.png", studies, search.metric)
     print_table(content, data.labels)
     print(f"best: {setting_text(setting)}, {search.metric} {studies[last].best.value:.4f}")

@@ -6,17 +6,16 @@ import csv
 import io
 import re
 from array import array
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from ldl.errors import LDLError, did_you_mean
-from ldl.tables.entries import LARGEST, MISSING, as_text, is_text, read_number, spelling
+from ldl.tables.entries import LARGEST, MISSING, as_text, check_distinct_names, is_text, read_number, spelling
 from ldl.validation.files import kind_of, read_text
 
 MARKS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -27,7 +26,7 @@ SPELLED = [*MISSING, *map(str.upper, MISSING), "NaN", "NaT", "None", "Null"]
 """Spellings of missing fields that pandas recognises; it distinguishes upper and lower case."""
 BLANKS = "".join(filter(str.isspace, map(chr, range(128))))
 """Blanks of ASCII."""
-NOBODY = "which is no name of a group; give every row one, of its own where it belongs to none"
+NO_GROUP = "which is no name of a group; give every row one, of its own where it belongs to none"
 
 
 @dataclass(frozen=True)
@@ -53,16 +52,16 @@ class CsvTable:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def place(self, name: str) -> int:
+    def position(self, name: str) -> int:
         """Return the position of a column. Raises LDLError if no column has this name."""
-        if name not in self._places:
-            near, there = did_you_mean(name, self.header), ", ".join(self.header) or "none"
-            raise LDLError(f"{self.path} has no column {name!r}{near}; its columns are {there}")
-        return self._places[name]
+        if name not in self._positions:
+            near, columns = did_you_mean(name, self.header), ", ".join(self.header) or "none"
+            raise LDLError(f"{self.path} has no column {name!r}{near}; its columns are {columns}")
+        return self._positions[name]
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.header)}
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.header)}
 
     def frame(self, names: Sequence[str], **options: Any) -> Any:
         """Return columns as a pandas DataFrame, in which a column without other text has numbers, NaN if missing.
@@ -76,8 +75,8 @@ class CsvTable:
         """
         import pandas  # takes a second
 
-        places = [self.place(name) for name in names]
-        if not (len(self) and places):
+        positions = [self.position(name) for name in names]
+        if not (len(self) and positions):
             return pandas.DataFrame({name: [] for name in names}, index=range(len(self)))
         if tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1):  # later versions round as Python does
             options["float_precision"] = "round_trip"
@@ -87,7 +86,7 @@ class CsvTable:
                 sep=self.separator,
                 header=None,
                 names=range(len(self.header)),
-                usecols=places,
+                usecols=positions,
                 skiprows=int(self.records[0]),
                 skip_blank_lines=False,
                 keep_default_na=False,
@@ -99,7 +98,7 @@ class CsvTable:
         rows = self.records - self.records[0]
         frame = frame if len(rows) == len(frame) else frame.iloc[rows]
         # Selecting columns takes seconds if there are many.
-        frame = frame if list(frame.columns) == places else frame[places]
+        frame = frame if list(frame.columns) == positions else frame[positions]
         return frame.set_axis(list(names), axis=1)
 
     def column(self, name: str) -> list[str]:
@@ -110,7 +109,7 @@ class CsvTable:
         """Return columns as a pandas DataFrame of text. Raises LDLError if one is absent."""
         return self.frame(names, dtype=str, na_filter=False).reset_index(drop=True)
 
-    def groups(self, name: str, why: str = NOBODY) -> np.ndarray:
+    def groups(self, name: str, why: str = NO_GROUP) -> np.ndarray:
         """Return the :func:`spelling` of one column, (N,). Raises LDLError, with ``why``, if one is missing."""
         fields = list(map(spelling, self.column(name)))
         if (row := next((row for row, field in enumerate(fields) if field.lower() in MISSING), None)) is not None:
@@ -146,18 +145,20 @@ class CsvTable:
         # pandas keeps a column as text if a single field is not a number.
         odd = [name for name, kind in zip(names, frame.dtypes) if kind.kind not in "fiub"]
         texts = self.frame(odd, dtype=str, na_filter=False) if odd else frame
-        found = {name: np.array(list(map(read_number, texts[name]))) for name in odd}
-        kept = {name for name in odd if text and is_text(found[name])}
-        numbers = [name for name in names if name not in kept]
+        parsed = {name: np.array(list(map(read_number, texts[name]))) for name in odd}
+        of_text = {name for name in odd if text and is_text(parsed[name])}
+        numbers = [name for name in names if name not in of_text]
         matrix = np.empty((len(self), len(numbers)))
-        matrix[:] = (frame.assign(**found)[numbers] if odd else frame).to_numpy(np.float64)
+        matrix[:] = (frame.assign(**parsed)[numbers] if odd else frame).to_numpy(np.float64)
         wrong = ~(np.abs(matrix) <= LARGEST)
         if len(bad := np.argwhere(wrong & ~np.isnan(matrix) if missing else wrong)):
             row, column = bad[0]
-            what = "more than 1e100" if np.isfinite(matrix[row, column]) else "not a finite number"
-            self.refuse(row, numbers[column], f"{what}{hint}")
+            reason = "more than 1e100" if np.isfinite(matrix[row, column]) else "not a finite number"
+            self.refuse(row, numbers[column], f"{reason}{hint}")
         table = type(frame)(matrix, columns=numbers, copy=False)
-        return table.assign(**{name: [as_text(entry) or None for entry in texts[name]] for name in kept})[list(names)]
+        return table.assign(**{name: [as_text(entry) or None for entry in texts[name]] for name in of_text})[
+            list(names)
+        ]
 
     def refuse(self, row: int, name: str, why: str) -> NoReturn:
         """Raise LDLError for one field, with its line, column, text and the reason."""
@@ -205,26 +206,36 @@ def read_csv(
     named = has_header(first)
     alone = named and mark in MARKS.values() and len(first) == 1
     others = SEPARATORS if mark == "," else {",": "commas"}
-    if alone and (found := next((other for other in others if other in first[0]), None)):
+    if alone and (other := next((other for other in others if other in first[0]), None)):
         if mark != ",":
-            raise LDLError(f"{path}: {others[found]} stand between its fields; name it .csv, or write it with tabs")
-        fix = f"pandas.read_csv(file, sep={found!r}, decimal=',').to_csv(file, index=False)"
-        raise LDLError(f"{path}: {SEPARATORS[found]} stand between its fields; write it with commas, as by {fix}")
+            raise LDLError(f"{path}: {others[other]} stand between its fields; name it .csv, or write it with tabs")
+        fix = f"pandas.read_csv(file, sep={other!r}, decimal=',').to_csv(file, index=False)"
+        raise LDLError(f"{path}: {SEPARATORS[other]} stand between its fields; write it with commas, as by {fix}")
     if len(wrong := np.flatnonzero(widths != len(first))):
-        found = f"line {lines[wrong[0]]} has {widths[wrong[0]]} fields"
-        raise LDLError(f"{path}: {found}, line {lines[0]} has {len(first)}")
+        row = wrong[0]
+        raise LDLError(f"{path}: line {lines[row]} has {widths[row]} fields, line {lines[0]} has {len(first)}")
     header = first if named else [str(number + 1) for number in range(len(first))]
-    if doubled := [name for name, count in Counter(header).items() if name and count > 1]:
-        raise LDLError(f"{path}: column {doubled[0]!r} is there twice; give every column a name of its own")
+    check_distinct_names(filter(None, header), str(path))
     return CsvTable(path, header, lines[int(named) :], records[int(named) :], text, mark)
 
 
-Rows = tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
-"""Fields of the first row; then of every row that is not empty its number among all rows, from 0, its first line, from
-1, and its number of fields."""
+class _RowIndex(NamedTuple):
+    """The rows of a text that are not empty.
+
+    Attributes:
+        first: Fields of the first row.
+        records: (N,) number of each row among all rows, from 0.
+        lines: (N,) first line of each row, from 1.
+        widths: (N,) number of fields of each row.
+    """
+
+    first: list[str]
+    records: np.ndarray
+    lines: np.ndarray
+    widths: np.ndarray
 
 
-def _plain_rows(text: str, mark: str) -> Rows | None:
+def _plain_rows(text: str, mark: str) -> _RowIndex | None:
     """Return the rows of a text in which every line is a row; None if quotes or other letters need the csv reader."""
     if '"' in text or not text.isascii():
         return None
@@ -238,10 +249,10 @@ def _plain_rows(text: str, mark: str) -> Rows | None:
     records = np.flatnonzero(np.logical_or.reduceat(visible[letters], starts))
     widths = 1 + np.diff(np.searchsorted(np.flatnonzero(letters == ord(mark)), ends), prepend=0)[records]
     first = text[starts[records[0]] : ends[records[0]]].split(mark) if len(records) else []
-    return list(map(str.strip, first)), records, records + 1, widths
+    return _RowIndex(list(map(str.strip, first)), records, records + 1, widths)
 
 
-def _quoted_rows(path: Path, text: str, mark: str) -> Rows:
+def _quoted_rows(path: Path, text: str, mark: str) -> _RowIndex:
     """Return the rows of any text. Raises LDLError if it is no CSV."""
     reader = csv.reader(io.StringIO(text), delimiter=mark)
     first: list[str] = []
@@ -256,4 +267,4 @@ def _quoted_rows(path: Path, text: str, mark: str) -> Rows:
     except csv.Error as error:
         raise LDLError(f"{path}: line {reader.line_num} cannot be read as CSV: {error}") from None
     records, lines, widths = np.array(numbers, np.int64).reshape(-1, 3).T.copy()
-    return first, records, lines, widths
+    return _RowIndex(first, records, lines, widths)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from numbers import Real
@@ -51,48 +52,48 @@ class EntryError(LDLError, TypeError):
     """An entry whose type is not a number; scikit-learn expects a TypeError."""
 
 
-def as_pandas(given: Any) -> Any:
+def as_pandas(table: Any) -> Any:
     """Convert a frame or a column of polars or pyarrow, and an array with named fields, to pandas.
 
     Masked entries become missing (:func:`unmasked`). All else is returned unchanged.
     """
-    if isinstance(given, np.ndarray) and given.dtype.names:
+    if isinstance(table, np.ndarray) and table.dtype.names:
         import pandas
 
-        return pandas.DataFrame({name: unmasked(np.ravel(given[name])) for name in given.dtype.names})
-    return given.to_pandas() if hasattr(given, "to_pandas") else unmasked(given)
+        return pandas.DataFrame({name: unmasked(np.ravel(table[name])) for name in table.dtype.names})
+    return table.to_pandas() if hasattr(table, "to_pandas") else unmasked(table)
 
 
-def unmasked(given: Any) -> Any:
+def unmasked(array: Any) -> Any:
     """Return a masked array of numpy or torch, or a list of them, as a plain one; return all else unchanged.
 
     Masked entries become NaN, and among other objects than numbers None. An array without masked entries keeps its
     type.
     """
-    if isinstance(given, list | tuple):
-        masked = any(isinstance(each, np.ma.MaskedArray | torch.masked.MaskedTensor) for each in given)
-        return [unmasked(each) for each in given] if masked else given
-    if isinstance(given, torch.masked.MaskedTensor):
-        values, present = given.get_data(), given.get_mask()
+    if isinstance(array, list | tuple):
+        masked = any(isinstance(each, np.ma.MaskedArray | torch.masked.MaskedTensor) for each in array)
+        return [unmasked(each) for each in array] if masked else array
+    if isinstance(array, torch.masked.MaskedTensor):
+        values, present = array.get_data(), array.get_mask()
         return values if present.all() else values.double().masked_fill(~present, torch.nan)
-    if not isinstance(given, np.ma.MaskedArray):
-        return given
-    if not np.ma.is_masked(given):
-        return given.data
-    missing: Any = np.nan if given.dtype.kind in "fiub" else None
-    return np.where(np.ma.getmaskarray(given), missing, given.data)
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if not np.ma.is_masked(array):
+        return array.data
+    missing: Any = np.nan if array.dtype.kind in "fiub" else None
+    return np.where(np.ma.getmaskarray(array), missing, array.data)
 
 
-def is_frame(given: Any) -> bool:
+def is_frame(table: Any) -> bool:
     """Return whether the object is a pandas data frame."""
-    return hasattr(given, "columns") and hasattr(given, "iloc")
+    return hasattr(table, "columns") and hasattr(table, "iloc")
 
 
-def column_names(given: Any) -> list[str] | None:
+def column_names(table: Any) -> list[str] | None:
     """Return the column names of a data frame, a table of pyarrow or an array with named fields as text, else None."""
-    if isinstance(given, np.ndarray | Tensor):
-        return list(given.dtype.names) if isinstance(given, np.ndarray) and given.dtype.names else None
-    names = getattr(given, "column_names", None) or getattr(given, "columns", None)
+    if isinstance(table, np.ndarray | Tensor):
+        return list(table.dtype.names) if isinstance(table, np.ndarray) and table.dtype.names else None
+    names = getattr(table, "column_names", None) or getattr(table, "columns", None)
     return None if names is None else [str(name) for name in names]
 
 
@@ -101,57 +102,63 @@ def is_numbered(names: Sequence[str] | None) -> bool:
     return names is not None and list(names) == [str(number) for number in range(len(names))]
 
 
-def check_same_order(**given: Any) -> None:
+def check_distinct_names(names: Iterable[Any], source: str) -> None:
+    """Raise LDLError if two columns of the table ``source`` have the same name."""
+    if doubled := [name for name, count in Counter(names).items() if count > 1]:
+        raise LDLError(f"{source}: column {str(doubled[0])!r} is there twice; give every column a name of its own")
+
+
+def check_same_order(**tables: Any) -> None:
     """Raise LDLError if two pandas objects have the same index in different orders.
 
     Rows are matched by position, as in scikit-learn, and other indices are ignored.
 
     Args:
-        **given: The objects by their names in messages; those without an index do not count.
+        **tables: The objects by their names in messages; those without an index do not count.
     """
-    indices = {name: each.index for name, each in given.items() if hasattr(each, "iloc")}
+    indices = {name: each.index for name, each in tables.items() if hasattr(each, "iloc")}
     first = next(iter(indices), "")
     for name, index in indices.items():
-        own = indices[first]
-        if len(own) != len(index) or own.equals(index) or not (own.is_unique and index.is_unique):
+        reference = indices[first]
+        if len(reference) != len(index) or reference.equals(index) or not (reference.is_unique and index.is_unique):
             continue
-        if own.isin(index).all():
+        if reference.isin(index).all():
             raise LDLError(
                 f"{name} has the index of {first} in another order, and rows are matched by position; order it with "
                 f"{name}.loc[{first}.index], or pass {name}.to_numpy() if the positions are right"
             )
 
 
-def as_full(given: Any, what: str) -> Any:
+def as_full(array: Any, name: str) -> Any:
     """Convert a sparse matrix or tensor to a dense one; return all else unchanged.
 
     Args:
-        given: The object.
-        what: Its name in messages.
+        array: The object.
+        name: Its name in messages.
 
     Raises:
         LDLError: The dense matrix would have more than 2^30 entries.
     """
-    of_torch = isinstance(given, Tensor)
-    if not (given.layout != torch.strided if of_torch else scipy.sparse.issparse(given)):
-        return given
-    if math.prod(given.shape) > LARGEST_DENSE:
-        raise LDLError(f"{what} have shape {tuple(given.shape)}, {LARGEST_DENSE} numbers at most are read")
-    return given.detach().to_dense() if of_torch else given.toarray()
+    of_torch = isinstance(array, Tensor)
+    if not (array.layout != torch.strided if of_torch else scipy.sparse.issparse(array)):
+        return array
+    if math.prod(array.shape) > LARGEST_DENSE:
+        raise LDLError(f"{name} have shape {tuple(array.shape)}, {LARGEST_DENSE} numbers at most are read")
+    return array.detach().to_dense() if of_torch else array.toarray()
 
 
-def as_array(given: Any) -> np.ndarray:
+def as_array(array: Any) -> np.ndarray:
     """Convert an array, a tensor or nested lists to an array, sparse ones to dense, and bfloat16 to float32.
 
     Raises:
         LDLError: Lists have unequal lengths, or the object is no array.
     """
     try:
-        given = as_full(unmasked(given), "inputs")
-        if isinstance(given, Tensor):
-            given = given.detach().cpu()
-            return (given.float() if given.dtype == torch.bfloat16 else given).numpy()
-        return np.asarray(given)
+        array = as_full(unmasked(array), "inputs")
+        if isinstance(array, Tensor):
+            array = array.detach().cpu()
+            return (array.float() if array.dtype == torch.bfloat16 else array).numpy()
+        return np.asarray(array)
     except LDLError:
         raise
     except (ValueError, TypeError, RuntimeError) as error:
@@ -174,37 +181,37 @@ def is_text(numbers: np.ndarray) -> bool:
     return bool(2 * np.isinf(numbers).sum() > (~np.isnan(numbers)).sum())
 
 
-def to_numbers(given: Any, said: str) -> np.ndarray:
+def to_numbers(entries: Any, subject: str) -> np.ndarray:
     """Convert an array, or a pandas column, to float64 of the same shape, with NaN for missing entries.
 
     Args:
-        given: The entries; they may be infinite.
-        said: Their name in messages, such as ``t.npz: features are``.
+        entries: The entries; they may be infinite.
+        subject: Their name in messages, such as ``t.npz: features are``.
 
     Raises:
         EntryError: An entry is not a number.
     """
-    if not isinstance(given, np.ndarray):
-        plain = given.dtype.kind in "fiub"
-        given = given.to_numpy(np.float64, na_value=np.nan) if plain else given.to_numpy(object)
-    if (kind := given.dtype.kind) in "fiub":
-        return np.asarray(given, np.float64)
+    if not isinstance(entries, np.ndarray):
+        plain = entries.dtype.kind in "fiub"
+        entries = entries.to_numpy(np.float64, na_value=np.nan) if plain else entries.to_numpy(object)
+    if (kind := entries.dtype.kind) in "fiub":
+        return np.asarray(entries, np.float64)
     if kind != "O":
-        raise EntryError(f"{said} {given.dtype}, not numbers{FIX.get(kind, '')}")
-    return np.array([_number(entry, said) for entry in given.flat], np.float64).reshape(given.shape)
+        raise EntryError(f"{subject} {entries.dtype}, not numbers{FIX.get(kind, '')}")
+    return np.array([_number(entry, subject) for entry in entries.flat], np.float64).reshape(entries.shape)
 
 
-def to_names(given: Any, said: str) -> np.ndarray:
+def to_names(entries: Any, subject: str) -> np.ndarray:
     """Return the group of each row, (N,): numbers unchanged, all else as stripped text.
 
     Args:
-        given: An array of N entries, a pandas column, or a MATLAB cell array.
-        said: Their name in messages, such as ``t.npz: the group``.
+        entries: An array of N entries, a pandas column, or a MATLAB cell array.
+        subject: Their name in messages, such as ``t.npz: the group``.
 
     Raises:
         LDLError: A row's group is missing or not a name.
     """
-    array = np.ravel(np.asarray(given))
+    array = np.ravel(np.asarray(entries))
     if array.dtype.kind in "iub":
         return array
     if array.dtype.kind == "f":
@@ -215,8 +222,8 @@ def to_names(given: Any, said: str) -> np.ndarray:
     if nameless.any():
         row = nameless.argmax()
         raise LDLError(
-            f"{said} of row {row} is missing or no name, {str(array[row])[:80]!r} ({nameless.sum()} such rows); give "
-            "every row one, of its own where it belongs to none"
+            f"{subject} of row {row} is missing or no name, {str(array[row])[:80]!r} ({nameless.sum()} such rows); "
+            "give every row one, of its own where it belongs to none"
         )
     return names
 
@@ -279,12 +286,12 @@ def _plain(text: str) -> str:
     return "0" if number == 0 else digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
-def _number(entry: Any, said: str) -> float:
+def _number(entry: Any, subject: str) -> float:
     if _is_missing(entry):
         return np.nan
     if not _is_real(entry):
         fix = TEXT_FIX if isinstance(entry, str | bytes) else _conversion_error(entry)
-        raise EntryError(f"{said} {type(entry).__name__} {str(entry)[:40]!r} and such, not numbers{fix}")
+        raise EntryError(f"{subject} {type(entry).__name__} {str(entry)[:40]!r} and such, not numbers{fix}")
     try:
         return float(entry)
     except OverflowError:

@@ -6,7 +6,6 @@ import math
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,11 +17,11 @@ import numpy as np
 from ldl.errors import LDLError
 from ldl.tables.entries import as_text, read_number, to_names, to_numbers
 from ldl.validation.archive import check_unpacked
-from ldl.validation.files import ABSENT, check_file, kind_of, visible
+from ldl.validation.files import ABSENT, check_file, kind_of, library_errors, visible
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """Name of a folder with a missing value."""
-ROWS = 2**16
+BLOCK_ROWS = 2**16
 """Rows that are read at a time."""
 
 
@@ -46,10 +45,10 @@ class Parquet:
         """
         if not os.path.isdir(path):
             return cls(path, [path]) if kind_of(path) == ".parquet" else None
-        found = {file.relative_to(path).parts: file for file in visible(path, "**/*.parquet")}
+        files_by_names = {file.relative_to(path).parts: file for file in visible(path, "**/*.parquet")}
         # Files of Spark and Hive themselves begin with an underscore.
-        kept = [parts for parts in found if all("=" in part for part in parts[:-1]) and parts[-1][0] != "_"]
-        files = [found[parts] for parts in sorted(sorted(kept), key=_natural)]
+        kept = [names for names in files_by_names if all("=" in name for name in names[:-1]) and names[-1][0] != "_"]
+        files = [files_by_names[names] for names in sorted(sorted(kept), key=_natural)]
         return cls(path, files) if files else None
 
     def __len__(self) -> int:
@@ -58,7 +57,9 @@ class Parquet:
     @cached_property
     def header(self) -> list[str]:
         """Names of the columns. Raises LDLError if files cannot be read or differ."""
-        columns = [[*opened.schema_arrow.names, *given] for opened, given in zip(self._opened, self._given)]
+        columns = [
+            [*opened.schema_arrow.names, *folders] for opened, folders in zip(self._opened, self._folder_columns)
+        ]
         for file, others in zip(self.files, columns):
             if other := set(columns[0]) ^ set(others):
                 raise LDLError(
@@ -71,7 +72,7 @@ class Parquet:
         """Columns of row names, to which pandas wrote the index of a frame. Raises LDLError."""
         stored = (opened.schema_arrow.pandas_metadata or {} for opened in self._opened)
         # A range has no column.
-        return {name for said in stored for name in said.get("index_columns", []) if isinstance(name, str)}
+        return {name for metadata in stored for name in metadata.get("index_columns", []) if isinstance(name, str)}
 
     def others(self, *names: str) -> list[str]:
         """Return the names of all other columns, without those of row names."""
@@ -113,16 +114,19 @@ class Parquet:
         return [opened.metadata.num_rows for opened in self._opened]
 
     @cached_property
-    def _given(self) -> list[dict[str, Any]]:
+    def _folder_columns(self) -> list[dict[str, Any]]:
         """Columns in the names of the folders above each file, with their value, a number if it spells one."""
-        given: list[dict[str, Any]] = []
+        columns: list[dict[str, Any]] = []
         for file in self.files:
             above = file.relative_to(self.path).parts[:-1] if file != self.path else ()
-            pairs = [map(unquote, part.split("=", 1)) for part in above]
-            texts = {name: text.replace(NULL, "") for name, text in pairs}
-            numbers = {name: read_number(text) for name, text in texts.items()}
-            given.append({name: text if np.isinf(numbers[name]) else numbers[name] for name, text in texts.items()})
-        return given
+            values: dict[str, Any] = {}
+            for folder in above:
+                name, text = map(unquote, folder.split("=", 1))
+                text = text.replace(NULL, "")
+                number = read_number(text)
+                values[name] = text if np.isinf(number) else number
+            columns.append(values)
+        return columns
 
     @cached_property
     def _opened(self) -> list[Any]:
@@ -133,47 +137,38 @@ class Parquet:
         opened = []
         for file in self.files:
             check_file(file, "data file", ABSENT)
-            with _readable(file):
+            with library_errors(file, "Parquet"):
                 opened.append(parquet.ParquetFile(file))
                 check_unpacked(file, 8 * opened[-1].metadata.num_rows * opened[-1].metadata.num_columns)
         return opened
 
     def _frames(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns part by part as data frames."""
-        for file, opened, given in zip(self.files, self._opened, self._given):
-            inside = [name for name in names if name not in given]
-            with _readable(file):
-                for batch in opened.iter_batches(ROWS, columns=inside, use_threads=False):
-                    yield batch.to_pandas(ignore_metadata=True).assign(**given)[list(names)]
+        for file, opened, folders in zip(self.files, self._opened, self._folder_columns):
+            inside = [name for name in names if name not in folders]
+            with library_errors(file, "Parquet"):
+                for batch in opened.iter_batches(BLOCK_ROWS, columns=inside, use_threads=False):
+                    yield batch.to_pandas(ignore_metadata=True).assign(**folders)[list(names)]
 
     def _matrix(self, frame: Any) -> np.ndarray:
-        said = f"{self.path}: column {{!r}} is"
-        return np.stack([to_numbers(column, said.format(name)) for name, column in frame.items()], 1)
+        subject = f"{self.path}: column {{!r}} is"
+        return np.stack([to_numbers(column, subject.format(name)) for name, column in frame.items()], 1)
 
     def dtype(self, names: Sequence[str]) -> str:
         """Return the type of a matrix of columns: float32 if all columns fit into it, else float64."""
         import pyarrow.types as types
 
         def is_narrow(kind: Any) -> bool:
-            whole = types.is_boolean(kind) or types.is_integer(kind) and kind.bit_width <= 16
-            return whole or types.is_floating(kind) and kind.bit_width <= 32
+            if types.is_integer(kind):
+                return bool(kind.bit_width <= 16)
+            return types.is_boolean(kind) or (types.is_floating(kind) and kind.bit_width <= 32)
 
-        inside = [name for name in names if name not in self._given[0]]
+        inside = [name for name in names if name not in self._folder_columns[0]]
         narrow = (is_narrow(opened.schema_arrow.field(name).type) for opened in self._opened for name in inside)
         return "<f4" if len(inside) == len(names) and all(narrow) else "<f8"
 
 
-def _natural(parts: Sequence[str]) -> list[list[tuple[float, str]]]:
+def _natural(names: Sequence[str]) -> list[list[tuple[float, str]]]:
     """Return a key that sorts the numbers within names as numbers."""
-    pieces = (filter(None, re.split("([0-9]+)", part)) for part in parts)
+    pieces = (filter(None, re.split("([0-9]+)", name)) for name in names)
     return [[(int(piece), "") if piece[0] in "0123456789" else (math.inf, piece) for piece in row] for row in pieces]
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except LDLError:
-        raise
-    except Exception as error:  # pyarrow's exceptions have no common base
-        raise LDLError(f"{file} cannot be read as Parquet: {' '.join(str(error).split())[:200]}") from error

@@ -46,7 +46,7 @@ def usual_columns(header: Iterable[Any], role: Role) -> list[Any]:
 
     Any other name that ends in ``_id``, such as ``film_id``, may be an item.
     """
-    header, order = list(header), {name: place for place, name in enumerate(USUAL[role])}
+    header, order = list(header), {name: rank for rank, name in enumerate(USUAL[role])}
     if role == "item":
         others = {plain_name(name) for name in header} - {name for names in USUAL.values() for name in names}
         order |= {name: order["id"] for name in others if name.endswith("_id")}

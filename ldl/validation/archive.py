@@ -14,10 +14,10 @@ from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_
 
 from ldl.errors import LDLError
 
-ALWAYS = 2**30
+ALWAYS_ACCEPTED_BYTES = 2**30
 """Unpacked size that any archive may have, in bytes."""
-RATIO = 200
-"""Largest ratio of unpacked to packed size above ``ALWAYS``; sparse tables shrink to a hundredth."""
+MAX_UNPACKED_RATIO = 200
+"""Largest ratio of unpacked to packed size above ``ALWAYS_ACCEPTED_BYTES``; sparse tables shrink to a hundredth."""
 
 HEADER = 128
 INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15
@@ -32,7 +32,7 @@ SIZES_4 = (8, 4, 4, 2, 2, 1)
 
 def most_unpacked(size: int, always: int | None = None) -> int:
     """Return the largest unpacked size of a file of ``size`` bytes; ``always`` many bytes are accepted of any file."""
-    return max(ALWAYS if always is None else always, RATIO * size)
+    return max(ALWAYS_ACCEPTED_BYTES if always is None else always, MAX_UNPACKED_RATIO * size)
 
 
 def check_archive(path: Path, packed: bool = True) -> None:
@@ -62,11 +62,11 @@ def check_unpacked(path: Path, claimed: int, most: int | None = None) -> None:
         raise LDLError(f"{path} has {size} bytes and unpacks to {claimed} or more; give another file")
 
 
-def check_npy(place: Path | str, stream: IO[bytes], size: int) -> None:
+def check_npy(name: Path | str, stream: IO[bytes], size: int) -> None:
     """Check the header of a .npy file before numpy takes memory for the shape in it.
 
     Args:
-        place: The file, and the member of an archive, for messages.
+        name: The file, and the member of an archive, for messages.
         stream: The file from its start.
         size: Its bytes.
 
@@ -77,19 +77,19 @@ def check_npy(place: Path | str, stream: IO[bytes], size: int) -> None:
     try:
         shape, _, dtype = readers[version := read_magic(stream)](stream)
     except KeyError:
-        raise LDLError(f"{place} is .npy of version {version}; save numbers, with np.save") from None
+        raise LDLError(f"{name} is .npy of version {version}; save numbers, with np.save") from None
     except Exception as error:  # Python's parser of the header has no common exception
         reason = " ".join((str(error) or type(error).__name__).split())[:200]
-        raise LDLError(f"{place} cannot be read as .npy: {reason}") from None
+        raise LDLError(f"{name} cannot be read as .npy: {reason}") from None
     if dtype.hasobject:
         raise LDLError(
-            f"{place} is an array of Python objects, which only pickle reads, and pickle may run code; save numbers "
+            f"{name} is an array of Python objects, which only pickle reads, and pickle may run code; save numbers "
             "with .astype(float), names with .astype(str)"
         )
     claimed, held = math.prod(shape) * dtype.itemsize, size - stream.tell()
     if min(shape, default=0) < 0 or claimed > held:
         raise LDLError(
-            f"{place} cannot be read as .npy: it claims numbers of shape {shape}, {claimed} bytes, and holds {held}; "
+            f"{name} cannot be read as .npy: it claims numbers of shape {shape}, {claimed} bytes, and holds {held}; "
             "take another copy"
         )
 
@@ -199,9 +199,9 @@ def _check_variable(variable: Element, order: str, depth: int) -> None:
     kind, pieces, count = word & 0xFF, 1 + (word >> 11 & 1), math.prod(dimensions)
     if FIRST_NUMBERS <= kind <= LAST_NUMBERS:
         for _ in range(pieces):
-            part = _wanted(next(parts, None), set(SIZES), "numbers")
-            if len(part.data) != count * SIZES[part.kind]:
-                raise _Damaged(f"{len(part.data)} bytes do not hold {count} numbers")
+            element = _wanted(next(parts, None), set(SIZES), "numbers")
+            if len(element.data) != count * SIZES[element.kind]:
+                raise _Damaged(f"{len(element.data)} bytes do not hold {count} numbers")
     elif kind == CHARACTERS:
         _next(parts, LETTERS, "letters")
     elif kind == SPARSE:
@@ -227,11 +227,12 @@ def _fields(parts: Iterator[Element], kind: int, order: str) -> int:
     return len(names) // longest
 
 
-def _next(parts: Iterator[Element], kinds: set[int], what: str) -> memoryview:
-    return _wanted(next(parts, None), kinds, what).data
+def _next(parts: Iterator[Element], kinds: set[int], content: str) -> memoryview:
+    return _wanted(next(parts, None), kinds, content).data
 
 
-def _wanted(element: Element | None, kinds: set[int], what: str) -> Element:
+def _wanted(element: Element | None, kinds: set[int], content: str) -> Element:
     if element is None or element.kind not in kinds:
-        raise _Damaged(f"there are no {what}" if element is None else f"{what} of an unknown kind, {element.kind}")
+        reason = f"there are no {content}" if element is None else f"{content} of an unknown kind, {element.kind}"
+        raise _Damaged(reason)
     return element

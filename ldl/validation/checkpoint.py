@@ -59,8 +59,8 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
     if scaling is not None:
         described = {**described, "preprocessing": {**prepared, "scaling": None}}
     _check_plain(described, key, [MAX_VALUES])
-    for part in ("head", "backbone"):
-        check_spec(_entry(described, part, dict, key), f"{key}.{part}")
+    for entry in ("head", "backbone"):
+        check_spec(_entry(described, entry, dict, key), f"{key}.{entry}")
     _entry(described, "labels", dict, key)
     shape = _entry(described, "input_shape", list, key)
     right = bool(shape) and all(type(side) is int and (side == -1 or side > 0) for side in shape)
@@ -71,9 +71,9 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         _entry(described, "preprocessing", dict, key)
     # The claimed size comes first, because later checks read every number.
     held = scaling.items() if isinstance(scaling, dict) else ()
-    tensors = {f"{key}.preprocessing.scaling.{name}": part for name, part in held if isinstance(part, Tensor)}
+    tensors = {f"{key}.preprocessing.scaling.{name}": entry for name, entry in held if isinstance(entry, Tensor)}
     _check_claimed_size({**_entry(checkpoint, "state_dict", dict), **tensors}, size)
-    _check_bytes(_claimed([part for name, part in checkpoint.items() if name != CALIBRATION_KEY]), size)
+    _check_bytes(_claimed([entry for name, entry in checkpoint.items() if name != CALIBRATION_KEY]), size)
     if scaling is not None:
         _check_columns(prepared, shape[-1], f"{key}.preprocessing")
         if "encoding" in prepared:
@@ -101,16 +101,17 @@ def check_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
 
     Raises LDLError: A tensor is missing, unknown, or has another shape or kind of number.
     """
-    own = module.state_dict()
+    current = module.state_dict()
     free = {
         f"{where}.{name}" if where else name
-        for where, part in module.named_modules()
-        if getattr(part, "resizes", False)
-        for name, _ in part.named_buffers(recurse=False, remove_duplicate=False)
+        for where, member in module.named_modules()
+        if getattr(member, "resizes", False)
+        for name, _ in member.named_buffers(recurse=False, remove_duplicate=False)
     }
-    for what, names in (("lacks", own.keys() - state.keys()), ("has more than the model:", state.keys() - own.keys())):
-        _must(not names, f"its state_dict {what} {', '.join(sorted(map(str, names))[:3])}")
-    for name, tensor in own.items():
+    defects = {"lacks": current.keys() - state.keys(), "has more than the model:": state.keys() - current.keys()}
+    for defect, names in defects.items():
+        _must(not names, f"its state_dict {defect} {', '.join(sorted(map(str, names))[:3])}")
+    for name, tensor in current.items():
         saved = state[name]
         same = name in free or saved.shape == tensor.shape
         _must(same, f"its {name} has shape {tuple(saved.shape)}, but the model's has {tuple(tensor.shape)}")
@@ -141,16 +142,16 @@ def check_calibration(saved: Any, axes: int) -> list[tuple[np.ndarray, np.ndarra
         LDLError: ldl cannot have written this calibration.
     """
     _must_calibrate(isinstance(saved, list) and len(saved) == axes, f"must be a list of {axes}")
-    return [_check_scores(own) for own in saved]
+    return [_check_scores(axis) for axis in saved]
 
 
-def _check_scores(own: Any) -> tuple[np.ndarray, np.ndarray, int]:
-    whole = isinstance(own, dict) and own.keys() == {"score", "weight", "units"}
+def _check_scores(saved: Any) -> tuple[np.ndarray, np.ndarray, int]:
+    whole = isinstance(saved, dict) and saved.keys() == {"score", "weight", "units"}
     _must_calibrate(whole, "must have score, weight and units, and nothing else")
-    units = own["units"]
+    units = saved["units"]
     right = type(units) is int and 0 < units < 2**53
     _must_calibrate(right, f"units is {str(units)[:80]}, not a number of rows or groups")
-    score, weight = (_column(own[name], name) for name in ("score", "weight"))
+    score, weight = (_column(saved[name], name) for name in ("score", "weight"))
     _must_calibrate(len(score) == len(weight), f"has {len(score)} scores and {len(weight)} weights")
     _must_calibrate(bool((score >= 0).all() and (np.diff(score) >= 0).all()), "score must be at least 0 and rise")
     sums = bool((weight > 0).all()) and math.isclose(weight.sum(), units, rel_tol=1e-6)
@@ -182,29 +183,29 @@ def _check_encoding(state: Any, features: int, where: str) -> None:
     _must(isinstance(state, list), f"{where} is no list of columns")
     width, names = 0, []
     for number, column in enumerate(state):
-        place = f"{where}[{number}]"
+        entry = f"{where}[{number}]"
         fields = {"name", "kind", "categories", "other", "missing", "fill"}
-        _must(isinstance(column, dict) and column.keys() == fields, f"{place} lacks an entry, or has an unknown one")
+        _must(isinstance(column, dict) and column.keys() == fields, f"{entry} lacks an entry, or has an unknown one")
         kind, texts, fill = column["kind"], column["categories"], column["fill"]
-        _must(kind in ("number", "date", "category"), f"{place}.kind is {str(kind)[:80]}, not number, date or category")
-        _must(isinstance(column["name"], str), f"{place}.name is no text")
+        _must(kind in ("number", "date", "category"), f"{entry}.kind is {str(kind)[:80]}, not number, date or category")
+        _must(isinstance(column["name"], str), f"{entry}.name is no text")
         named = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
-        _must(named and len(set(texts)) == len(texts), f"{place}.categories is not a list of distinct texts")
-        _must(type(column["other"]) is bool and type(column["missing"]) is bool, f"{place} has flags that are not bool")
-        own = {"number": 1, "date": 4, "category": 0}[kind]
+        _must(named and len(set(texts)) == len(texts), f"{entry}.categories is not a list of distinct texts")
+        _must(type(column["other"]) is bool and type(column["missing"]) is bool, f"{entry} has flags that are not bool")
+        width_of_kind = {"number": 1, "date": 4, "category": 0}[kind]
         numbers = isinstance(fill, list | tuple) and all(type(v) is float and math.isfinite(v) for v in fill)
-        right = fill is None or (numbers and len(fill) == own > 0)
-        _must(right, f"{place}.fill is {str(fill)[:80]}, not {own} numbers")
-        _must(kind == "category" or not (texts or column["other"]), f"{place} has categories, and is a {kind}")
-        width += own + len(texts) + column["other"] + column["missing"]
+        right = fill is None or (numbers and len(fill) == width_of_kind > 0)
+        _must(right, f"{entry}.fill is {str(fill)[:80]}, not {width_of_kind} numbers")
+        _must(kind == "category" or not (texts or column["other"]), f"{entry} has categories, and is a {kind}")
+        width += width_of_kind + len(texts) + column["other"] + column["missing"]
         names.append(column["name"])
     _must(len(set(names)) == len(names), f"{where} has a column twice")
     _must(width == features, f"{where} makes {width} features, and the model takes {features}")
 
 
 def _check_scaling(state: Any, features: int, where: str) -> None:
-    known = isinstance(state, dict) and state.get("kind") in SCALINGS
-    _must(known, f"{where} is no scaling of features, of a kind {', '.join(SCALINGS)}")
+    has_kind = isinstance(state, dict) and state.get("kind") in SCALINGS
+    _must(has_kind, f"{where} is no scaling of features, of a kind {', '.join(SCALINGS)}")
     clip = state.get("clip")
     right = clip is None or (type(clip) in (int, float) and 0 < clip < math.inf)
     _must(right, f"{where}.clip is {str(clip)[:80]}, not a number above 0")
@@ -227,13 +228,13 @@ def _check_scaling(state: Any, features: int, where: str) -> None:
         _must(right, f"{where}.{name} is no scaling; use another checkpoint")
 
 
-def _is_float64(given: Any) -> bool:
-    return _is_plain_tensor(given) and given.dtype == torch.float64
+def _is_float64(value: Any) -> bool:
+    return _is_plain_tensor(value) and value.dtype == torch.float64
 
 
-def _is_plain_tensor(given: Any) -> bool:
-    plain = isinstance(given, Tensor) and given.layout == torch.strided and not given.is_quantized
-    return plain and given.device.type != "meta"
+def _is_plain_tensor(value: Any) -> bool:
+    plain = isinstance(value, Tensor) and value.layout == torch.strided and not value.is_quantized
+    return plain and value.device.type != "meta"
 
 
 def _check_claimed_size(state: dict[Any, Any], size: int) -> None:
@@ -284,10 +285,10 @@ def _check_plain(value: Any, where: str, budget: list[int], depth: int = 0) -> N
 def _entry(holder: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
     full = f"{where}.{name}" if where else name
     _must(name in holder, f"it has no entry {full}")
-    found = holder[name]
-    shown = repr(found)[:80] if isinstance(found, str | int | float | None) else f"a {type(found).__name__}"
-    _must(isinstance(found, kind), f"{full} is {shown}, not a {kind.__name__}")
-    return found
+    value = holder[name]
+    shown = repr(value)[:80] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+    _must(isinstance(value, kind), f"{full} is {shown}, not a {kind.__name__}")
+    return value
 
 
 def _must(condition: bool, why: str) -> None:

@@ -18,18 +18,18 @@ from ldl.spec import from_spec, to_spec
 from ldl.validation.finite import DeferredChecks, note_prediction
 
 NOT_LEARNED = {*vars(nn.Module()), "shows_progress"}
-FIX = "learn into self.register_buffers(name=tensor), made first by build, and let forward read these alone"
+STATE_FIX = "learn into self.register_buffers(name=tensor), made first by build, and let forward read these alone"
 
 
-def check_made(*parts: nn.Module) -> None:
+def check_made(*modules: nn.Module) -> None:
     """Check that ``__init__`` of a head or backbone calls its base and stores its arguments.
 
     Warns if ``lightning`` is imported beside ``pytorch_lightning``: its trainer accepts no task of ldl.
     """
-    for part in parts:
-        if "_parameters" not in part.__dict__:
-            raise LDLError(f"{type(part).__name__}.__init__ must call super().__init__() first")
-        to_spec(part)
+    for module in modules:
+        if "_parameters" not in module.__dict__:
+            raise LDLError(f"{type(module).__name__}.__init__ must call super().__init__() first")
+        to_spec(module)
     if "lightning.pytorch" in sys.modules:
         rank_zero_warn(
             "both lightning and pytorch_lightning are imported, and their classes are incompatible; write "
@@ -63,8 +63,8 @@ def check_output(head: Head, prediction: Any, shape: tuple[int, ...]) -> None:
     if not isinstance(prediction, Tensor):
         raise SharedError(f"{name} gives a {type(prediction).__name__}, not a tensor {shape}")
     if not (prediction.ndim == len(shape) and all(a in (-1, b) for a, b in zip(shape, prediction.shape))):
-        found = tuple(prediction.shape)
-        raise SharedError(f"{name} gives {found}, not {shape}: it must act on the last dimension and keep the others")
+        actual = tuple(prediction.shape)
+        raise SharedError(f"{name} gives {actual}, not {shape}: it must act on the last dimension and keep the others")
 
 
 @torch.no_grad()
@@ -96,8 +96,8 @@ def check_losses(head: Head, losses: Any) -> None:
         raise SharedError(f"{name}.loss must return a dict with the key 'loss'")
     for key, value in losses.items():
         if key != "memory" and not (isinstance(value, Tensor) and value.ndim == 0):
-            found = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-            raise SharedError(f"{name}.loss {key!r} must be one number, a tensor (), but is {found}")
+            actual = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            raise SharedError(f"{name}.loss {key!r} must be one number, a tensor (), but is {actual}")
     if not losses["loss"].requires_grad:
         raise SharedError(
             f"{name}.loss has no gradient: compute it from parameters, in torch; "
@@ -128,18 +128,18 @@ def lost_in_checkpoint(head: Head, features: Tensor, make: Callable[[], Head] | 
     try:
         twin.load_state_dict(head.state_dict())
     except (RuntimeError, LDLError) as error:
-        return f"its state_dict cannot be loaded: {' '.join(str(error).split())[:200]}; {FIX}"
+        return f"its state_dict cannot be loaded: {' '.join(str(error).split())[:200]}; {STATE_FIX}"
     with _evaluating(head):
-        own = head.predict(features)
+        prediction = head.predict(features)
     why = ""
     try:
-        if all(map(_alike, own, twin.to(features.device).eval().predict(features))):
+        if all(map(_alike, prediction, twin.to(features.device).eval().predict(features))):
             return None
     except Exception as error:  # a head without part of its state may raise anything
         why = f" ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
     names = _other_attributes(head, twin)
     which = f"what fit left in {', '.join(names)} is in no buffer" if names else "its buffers do not hold all of it"
-    return f"loaded from its state_dict it predicts differently{why}: {which}; {FIX}"
+    return f"loaded from its state_dict it predicts differently{why}: {which}; {STATE_FIX}"
 
 
 @contextmanager

@@ -8,6 +8,8 @@ import os
 import stat
 import unicodedata
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ldl.errors import LDLError
@@ -21,12 +23,12 @@ POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 """Beginning and largest size in bytes of the text that Git LFS leaves in place of a file that was not fetched."""
 
 
-def check_file(path: Path, what: str = "file", fix: str = "correct the path") -> Path:
+def check_file(path: Path, kind: str = "file", fix: str = "correct the path") -> Path:
     """Return the path of a regular file.
 
     Args:
         path: The file.
-        what: Kind of the file in messages, such as ``data file``.
+        kind: Kind of the file in messages, such as ``data file``.
         fix: What to do if it is absent, for messages.
 
     Raises:
@@ -38,7 +40,7 @@ def check_file(path: Path, what: str = "file", fix: str = "correct the path") ->
         status = path.stat()
         if stat.S_ISREG(status.st_mode):
             if status.st_size <= LARGEST_POINTER and path.read_bytes().startswith(POINTER):
-                raise LDLError(f"{path} is a pointer of Git LFS and not the {what} itself; fetch it with: git lfs pull")
+                raise LDLError(f"{path} is a pointer of Git LFS and not the {kind} itself; fetch it with: git lfs pull")
             return path
         reason = f", which is {'a folder' if stat.S_ISDIR(status.st_mode) else 'no regular file'}"
     except LDLError:
@@ -48,26 +50,37 @@ def check_file(path: Path, what: str = "file", fix: str = "correct the path") ->
     except (OSError, ValueError) as error:
         reason = f": {getattr(error, 'strerror', error)}"
     shown = str(path).replace("\0", "\\0")
-    raise LDLError(f"no {what} at {shown if len(shown) <= 300 else f'...{shown[-100:]}'}{reason}; {fix}")
+    raise LDLError(f"no {kind} at {shown if len(shown) <= 300 else f'...{shown[-100:]}'}{reason}; {fix}")
 
 
-def data_folder(given: str | None = None) -> Path:
+@contextmanager
+def library_errors(path: Path, kind: str) -> Iterator[None]:
+    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
+    try:
+        yield
+    except (LDLError, MemoryError):
+        raise
+    except Exception as error:
+        raise LDLError(f"{path} cannot be read as {kind}: {' '.join(str(error).split())[:200]}") from error
+
+
+def data_folder(root: str | None = None) -> Path:
     """Return the data folder: the given one, else the environment's ``LDL_DATA``, else ``data``."""
-    return Path(os.path.expanduser(given or os.environ.get("LDL_DATA") or "data"))
+    return Path(os.path.expanduser(root or os.environ.get("LDL_DATA") or "data"))
 
 
-def find_path(given: str, root: str | None = None) -> Path:
+def find_path(name: str, root: str | None = None) -> Path:
     """Return the path that an option names: as given, or below the data folder."""
     # ``Path.exists`` raises for impossible names.
-    return Path(given) if os.path.exists(given) else data_folder(root) / given
+    return Path(name) if os.path.exists(name) else data_folder(root) / name
 
 
-def check_found(path: Path, given: str) -> Path:
-    """Return the ``path`` to which the option ``--data.path`` leads, as ``given`` or below the data folder.
+def check_found(path: Path, name: str) -> Path:
+    """Return the ``path`` to which the option ``--data.path`` leads, as ``name`` or below the data folder.
 
     Raises LDLError if a relative path leads to nothing in either place.
     """
-    if not os.path.isabs(given) and not os.path.exists(path):
+    if not os.path.isabs(name) and not os.path.exists(path):
         here = f"nor is there one in the working folder {Path.cwd()}"
         check_file(path, "data file", f"{here}: correct --data.path, or the data folder, --data.root or LDL_DATA")
     return path
@@ -92,8 +105,8 @@ def visible(folder: Path, pattern: str) -> list[Path]:
 
     Operating systems leave hidden files beside others, such as ``._face.jpg`` of macOS.
     """
-    found = folder.glob(pattern)
-    return sorted(path for path in found if not any(part[0] == "." for part in path.relative_to(folder).parts))
+    paths = folder.glob(pattern)
+    return sorted(path for path in paths if not any(name[0] == "." for name in path.relative_to(folder).parts))
 
 
 def kind_of(path: Path) -> str:
@@ -101,12 +114,12 @@ def kind_of(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
-def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> str:
+def read_text(path: Path, kind: str = "file", fix: str = "correct the path") -> str:
     """Return the text of a UTF-8 file, with or without a byte order mark; a ``.gz`` file is unpacked.
 
     Args:
         path: The file.
-        what: Kind of the file in messages.
+        kind: Kind of the file in messages.
         fix: What to do if it is absent, for messages.
 
     Raises:
@@ -114,7 +127,7 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
             is not UTF-8, or holds NUL bytes.
     """
     try:
-        content = check_file(path, what, fix).read_bytes()
+        content = check_file(path, kind, fix).read_bytes()
         if path.suffix.lower() == ".gz":
             most = most_unpacked(len(content), LARGEST_TEXT)
             if len(content := _unpacked(content, most)) > most:

@@ -16,22 +16,22 @@ from ldl.validation.files import check_file
 
 FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "AVIF", "TIFF", "GIF", "PPM")
 """Formats that are read, by Pillow's names. Of others, EPS starts Ghostscript, whatever the file is called."""
-PNG, CHUNK = b"\x89PNG\r\n\x1a\n", 2**20
+PNG_SIGNATURE, READ_BYTES = b"\x89PNG\r\n\x1a\n", 2**20
 """Beginning of a PNG, and bytes of it that are read at a time."""
 
 
-def open_picture(path: Path, what: str = "image", fix: str = "correct its path") -> Image.Image:
+def open_picture(path: Path, kind: str = "image", fix: str = "correct its path") -> Image.Image:
     """Return a decoded image file.
 
     Args:
         path: The file.
-        what: Kind of the file in messages.
+        kind: Kind of the file in messages.
         fix: What to do if it is absent, for messages.
 
     Raises:
         LDLError: The file is absent, damaged, cut, or of a format that is not read.
     """
-    with opening(path, what, fix) as picture:
+    with opening(path, kind, fix) as picture:
         try:
             return decoded(picture)
         except LDLError as error:
@@ -39,18 +39,18 @@ def open_picture(path: Path, what: str = "image", fix: str = "correct its path")
 
 
 @contextmanager
-def opening(path: Path, what: str = "image", fix: str = "correct its path") -> Iterator[Image.Image]:
+def opening(path: Path, kind: str = "image", fix: str = "correct its path") -> Iterator[Image.Image]:
     """Open an image file without decoding it, for its size; see :func:`open_picture`. Raises LDLError."""
-    check_file(path, what, fix)
+    check_file(path, kind, fix)
     Image.init()  # the formats of this Pillow, which may have no AVIF
-    known = [kind for kind in FORMATS if kind in Image.OPEN]
+    formats = [name for name in FORMATS if name in Image.OPEN]
     try:
-        picture = Image.open(path, formats=known)
+        picture = Image.open(path, formats=formats)
     except Image.DecompressionBombError as error:
         raise LDLError(f"{path} is too large: {_reason(error)}; make it smaller") from error
     except Exception as error:  # Pillow's readers have no common exception
         # Pillow's own message repeats the path, or the address of a buffer.
-        unknown = f"unknown or damaged format; {', '.join(known)} are read, so convert other formats"
+        unknown = f"unknown or damaged format; {', '.join(formats)} are read, so convert other formats"
         reason = unknown if "cannot identify" in str(error) else _reason(error)
         raise LDLError(f"{path} cannot be read as an image: {reason}") from error
     with picture:
@@ -81,13 +81,13 @@ def decoded(picture: Image.Image) -> Image.Image:
 def _check_chunks(stream: IO[bytes]) -> None:
     """Raise LDLError unless the checksums of a PNG hold up to its end; Pillow does not compare those of pixels."""
     start, kind = stream.tell(), b""
-    stream.seek(len(PNG))
+    stream.seek(len(PNG_SIGNATURE))
     while kind != b"IEND":
         if len(header := stream.read(8)) < 8:
             raise LDLError("it is truncated, its last part IEND is missing")
         length, kind = struct.unpack(">I4s", header)
         checksum = zlib.crc32(kind)
-        for size in (*[CHUNK] * (length // CHUNK), length % CHUNK):
+        for size in (*[READ_BYTES] * (length // READ_BYTES), length % READ_BYTES):
             checksum = zlib.crc32(stream.read(size), checksum)
         if stream.read(4) != checksum.to_bytes(4):
             raise LDLError(

@@ -50,16 +50,16 @@ def check_shapes(module: nn.Module, lengths: dict[str, int], **shapes: str) -> d
     Raises:
         LDLError: A buffer has another shape.
     """
-    known = dict(lengths)
+    lengths = dict(lengths)
     for name, letters in shapes.items():
-        found, wanted = tuple(getattr(module, name).shape), letters.split()
-        fits = len(found) == len(wanted) and all(
-            length == known.setdefault(letter, length) for letter, length in zip(wanted, found)
+        shape, wanted = tuple(getattr(module, name).shape), letters.split()
+        fits = len(shape) == len(wanted) and all(
+            length == lengths.setdefault(letter, length) for letter, length in zip(wanted, shape)
         )
         if not fits:
-            shown = ", ".join(f"{letter}={known[letter]}" if letter in known else letter for letter in wanted)
-            refuse(module, name, f"has shape {found}, not ({shown})")
-    return known
+            shown = ", ".join(f"{letter}={lengths[letter]}" if letter in lengths else letter for letter in wanted)
+            refuse(module, name, f"has shape {shape}, not ({shown})")
+    return lengths
 
 
 def check_range(module: nn.Module, name: str, numbers: Tensor, below: int, least: int = 0) -> None:

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from ldl.annotations import read_annotations
-from ldl.annotations.columns import VoteColumns, find_columns, matching_columns
+from ldl.annotations.columns import VoteColumns, VoteOptions, find_columns, matching_columns
 from ldl.errors import LDLError
 
 WIDE = ["item", "rater1", "rater2", "x"]
 
 
 def find(header: list[Any], **options: Any) -> VoteColumns:
-    return find_columns(header, "the table", **options)
+    return find_columns(header, "the table", options=VoteOptions(**options))
 
 
 @pytest.mark.parametrize("raters", [["rater1", "rater2"], ["Rater 1", "Rater 2"], ["rater_1", "rater_2"]])
@@ -108,4 +108,4 @@ def test_unclear_columns_are_named() -> None:
 )
 def test_columns_of_another_layout_are_refused(options: dict[str, Any], unused: str) -> None:
     with pytest.raises(LDLError, match=unused):
-        find_columns(["item", "r1", "r2", "n"], "t.csv", **options)
+        find(["item", "r1", "r2", "n"], **options)

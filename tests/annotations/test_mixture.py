@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import combinations
 from math import log
 
 import numpy as np
 import pytest
+from simulated_votes import NOMINAL, ORDINAL, fitted_mixture, votes_of_mixture
 
 from ldl.annotations import (
     DirichletMixture,
     DirichletMultinomial,
     held_out_nll,
     measure_power,
-    rater_equivalence,
     vote_nll,
 )
 from ldl.annotations import mixture as fits
@@ -22,29 +20,7 @@ from ldl.annotations.mixture import Posterior, choose_size, combiner_in_words, f
 from ldl.annotations.summary import power_curve
 from ldl.errors import LDLError
 
-ORDINAL = DirichletMixture(
-    np.array([0.5, 0.3, 0.2]), np.array([[9, 4, 0.4, 0.1, 0.1], [0.3, 4, 9, 4, 0.3], [0.1, 0.1, 0.6, 5, 8]])
-)
-"""Neighbouring labels lie together."""
-NOMINAL = DirichletMixture(
-    np.array([0.4, 0.35, 0.25]), np.array([[7, 0.2, 6, 0.2], [0.3, 9, 0.2, 0.4], [0.2, 2, 0.2, 8]])
-)
-"""The first and the third label lie together."""
 BOTH = pytest.mark.parametrize("truth", [ORDINAL, NOMINAL], ids=["ordinal", "nominal"])
-
-
-def simulated(truth: DirichletMixture, items: int, *votes: int, seed: int = 0) -> list[np.ndarray]:
-    """Independent sets of votes (N, C) on the same items, one for each number of votes."""
-    rng = np.random.default_rng(seed)
-    component = rng.choice(truth.size, items, p=truth.weights)
-    shares = np.stack([rng.dirichlet(truth.alphas[number]) for number in component])
-    return [np.stack([rng.multinomial(number, row) for row in shares]).astype(np.float64) for number in votes]
-
-
-@cache
-def fitted(nominal: bool) -> DirichletMixture:
-    """A mixture that is fitted to 1,000 items with 8 votes."""
-    return DirichletMixture.fit(simulated(NOMINAL if nominal else ORDINAL, 1000, 8, seed=1)[0])
 
 
 def matched(found: DirichletMixture, truth: DirichletMixture) -> DirichletMixture:
@@ -60,8 +36,8 @@ def _means(mixture: DirichletMixture) -> np.ndarray:
 
 @BOTH
 def test_a_planted_mixture_is_recovered(truth: DirichletMixture) -> None:
-    assert fitted(truth is NOMINAL).size == 3
-    (counts,) = simulated(truth, 3000, 12)
+    assert fitted_mixture(truth is NOMINAL).size == 3
+    (counts,) = votes_of_mixture(truth, 3000, 12)
     found = matched(fit_size(counts, 3), truth)
     np.testing.assert_allclose(found.weights, truth.weights, atol=0.04)
     np.testing.assert_allclose(_means(found), _means(truth), atol=0.04)
@@ -71,7 +47,7 @@ def test_a_planted_mixture_is_recovered(truth: DirichletMixture) -> None:
 
 def test_votes_of_one_dirichlet_need_one_component() -> None:
     one = DirichletMixture(np.ones(1), np.array([[0.4, 1.0, 0.7]]))
-    (counts,) = simulated(one, 1500, 8)
+    (counts,) = votes_of_mixture(one, 1500, 8)
     found, prior = DirichletMixture.fit(counts), DirichletMultinomial.fit(counts)
     assert found.size == 1
     np.testing.assert_array_equal(found.alphas[0], prior.alpha)
@@ -81,7 +57,7 @@ def test_votes_of_one_dirichlet_need_one_component() -> None:
 
 
 def test_a_fit_is_deterministic_and_does_not_depend_on_the_order_of_items() -> None:
-    (counts,) = simulated(NOMINAL, 100, 5)
+    (counts,) = votes_of_mixture(NOMINAL, 100, 5)
     first, again = (DirichletMixture.fit(counts, sizes=(1, 2, 3)) for _ in range(2))
     np.testing.assert_array_equal(first.alphas, again.alphas)
     turned = DirichletMixture.fit(counts[::-1], sizes=(first.size,))
@@ -92,7 +68,7 @@ def test_groups_are_held_out_as_a_whole() -> None:
     parts = split_items(np.repeat([f"p{number}" for number in range(20)], 3), 60)
     assert (parts.reshape(20, 3) == parts[::3, None]).all() and sorted(set(parts)) == [0, 1, 2, 3, 4]
     # Copies of the items of a group in other parts would favour a component for each of them.
-    (counts,) = simulated(DirichletMixture(np.ones(1), np.full((1, 6), 2.0)), 20, 6)
+    (counts,) = votes_of_mixture(DirichletMixture(np.ones(1), np.full((1, 6), 2.0)), 20, 6)
     counts, groups, sizes = np.repeat(counts, 5, 0), np.repeat(np.arange(20), 5), (1, 2, 4)
     assert choose_size(counts, groups, sizes) == 1 < choose_size(counts, None, sizes)
 
@@ -102,7 +78,7 @@ def test_many_votes_and_items_are_sampled(monkeypatch: pytest.MonkeyPatch) -> No
     thin = thinned(counts)
     assert thin.sum(1).tolist() == [100, 5, 120.5] and thin[0, 0] == pytest.approx(90, abs=12)
     monkeypatch.setattr(fits, "MOST_ITEMS", 200)
-    (counts,) = simulated(NOMINAL, 2000, 8)
+    (counts,) = votes_of_mixture(NOMINAL, 2000, 8)
     assert DirichletMixture.fit(counts, sizes=(1, 3)).size == 3
 
 
@@ -116,80 +92,10 @@ def test_the_likelihood_is_that_of_votes_in_their_order() -> None:
         assert ORDINAL.log_likelihood(row[None])[0] == pytest.approx(product)
 
 
-def brute_force(counts: np.ndarray, mixture: DirichletMixture, raters: int) -> float:
-    """Every vote, predicted from every choice of others."""
-    votes, losses = np.repeat(np.arange(len(counts)), counts.astype(int)), []
-    for held, label in enumerate(votes):
-        for others in combinations(np.delete(votes, held), raters):
-            seen = np.bincount(np.array(others, int), minlength=len(counts))[None]
-            losses.append(-log(mixture.posterior_mean(seen)[0, label]))
-    return float(np.mean(losses))
-
-
-def test_sums_are_exact_up_to_three_votes_and_draws_have_their_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = np.array([[3.0, 1, 2, 0, 1], [0, 4, 0, 2, 1], [7, 0, 0, 0, 0], [1, 1, 1, 0, 0], [2, 2, 2, 2, 2]])
-    found = measure_power(counts, ORDINAL, 5)
-    several = [row for row in range(5) if counts[row].sum() > 5]
-    for k in range(6):
-        rows = np.flatnonzero(counts.sum(1) > k)
-        expected = np.array([brute_force(counts[row], ORDINAL, k) for row in rows])
-        if k <= 3:
-            np.testing.assert_allclose(found.nll[rows, k], expected, rtol=1e-12)
-            assert (found.variance[rows, k] == 0).all()
-        else:
-            assert (np.abs(found.nll[rows, k] - expected) <= 4 * np.sqrt(found.variance[rows, k]) + 1e-12).all()
-            assert found.variance[0, k] > 0
-    assert np.isnan(found.nll[3, 3:]).all() and np.isnan(found.variance[3, 3:]).all()
-    chosen = found.select(np.array(several), 5)
-    assert chosen.error()[5] == pytest.approx(np.sqrt(chosen.variance[:, 5].sum()) / len(several))
-    assert (chosen.error()[:4] == 0).all() and 0 < chosen.error()[4] < 0.02
-    monkeypatch.setattr("ldl.annotations.power.EXACT_SETS", 0)  # draws in place of sums, from k = 2
-    drawn = measure_power(counts, ORDINAL, 3)
-    rows = counts.sum(1) > 3
-    assert (drawn.variance[0, 2:] > 0).all() and (drawn.variance[rows, :2] == 0).all()
-    np.testing.assert_allclose(drawn.nll[rows], found.nll[rows, :4], atol=0.1)
-
-
-@BOTH
-def test_the_curve_is_not_above_that_of_one_dirichlet_on_held_out_items(truth: DirichletMixture) -> None:
-    (train,), (test,) = simulated(truth, 1000, 8, seed=1), simulated(truth, 500, 7, seed=2)
-    mixture = measure_power(test, fitted(truth is NOMINAL), 6)
-    one = held_out_nll(test, DirichletMultinomial.fit(train), 6)
-    gap = mixture.nll - one
-    error = np.sqrt(gap.var(0) / len(gap) + mixture.error() ** 2)
-    assert (gap.mean(0) <= 2 * error).all()
-    assert (gap.mean(0)[1:4] < -5 * error[1:4]).all()  # labels lie together, and one Dirichlet cannot learn that
-
-
-@BOTH
-@pytest.mark.parametrize("seen", [1, 2, 3, 5])
-def test_the_combiner_of_k_votes_is_worth_k(truth: DirichletMixture, seen: int) -> None:
-    (train,) = simulated(truth, 1000, 8, seed=1)
-    test, others = simulated(truth, 400, 8, seen, seed=10 + seen)
-    combiner = fitted(truth is NOMINAL)
-    found = rater_equivalence(combiner.posterior_mean(others), test, combiner, raters=7)
-    assert found.interval[0] <= seen <= found.interval[1]
-    assert found.interval[0] > seen - 1.5 and found.interval[0] > 0
-    assert (found.error <= 0.01).all() and found.raters == 7
-    # One Dirichlet knows less about the votes, so the same model looks better.
-    flattered = rater_equivalence(combiner.posterior_mean(others), test, DirichletMultinomial.fit(train), raters=7)
-    assert flattered.worth > found.worth + 0.4
-
-
-def test_the_interval_holds_k_as_often_as_it_says() -> None:
-    """In at least 44 of 50 draws the interval of 95% holds k = 2."""
-    held = 0
-    for draw in range(50):
-        test, others = simulated(ORDINAL, 80, 4, 2, seed=draw)
-        found = rater_equivalence(ORDINAL.posterior_mean(others), test, ORDINAL, raters=3)
-        held += found.interval[0] <= 2 <= found.interval[1]
-    assert held >= 44
-
-
 @BOTH
 def test_a_prediction_beside_votes(truth: DirichletMixture) -> None:
-    validation, seen = simulated(truth, 1500, 6, 2, seed=3)
-    test, others = simulated(truth, 1000, 6, 2, seed=4)
+    validation, seen = votes_of_mixture(truth, 1500, 6, 2, seed=3)
+    test, others = votes_of_mixture(truth, 1000, 6, 2, seed=4)
     model = truth.posterior_mean(others)
     s = truth.model_votes(truth.posterior_mean(seen), validation)
     assert 1 < s < 3
@@ -207,7 +113,7 @@ def test_a_prediction_beside_votes(truth: DirichletMixture) -> None:
 
 def test_one_dirichlet_beside_a_prediction_is_a_prior_around_it() -> None:
     one = DirichletMixture(np.ones(1), np.array([[0.4, 1.0, 0.7]]))
-    counts, others = simulated(one, 1000, 6, 3)
+    counts, others = votes_of_mixture(one, 1000, 6, 3)
     model = one.posterior_mean(others)
     assert one.model_votes(model, counts) == pytest.approx(3, rel=0.2)
     around = DirichletMultinomial((2.1 + 3) * model)
@@ -230,15 +136,6 @@ def test_votes_move_the_weights_of_the_components_beside_a_prediction() -> None:
     assert after[0, 1] > 0.2 > after[0, 3] and after[1, 3] > 0.3  # neighbours of the vote
     again = Posterior(ORDINAL, model, 1.5).log_likelihood(np.eye(5)[[0, 4]])
     np.testing.assert_allclose(np.exp(again), model[[0, 1], [0, 4]])
-
-
-def test_the_curve_of_an_audit_is_that_of_held_out_items() -> None:
-    (counts,) = simulated(NOMINAL, 200, 4)
-    combiner, curve, items = power_curve(counts)
-    assert combiner.size in (2, 3) and items == 200 and len(curve) == 4
-    fresh = held_out_nll(simulated(NOMINAL, 2000, 4, seed=9)[0], combiner, 3).mean(0)
-    np.testing.assert_allclose(curve, fresh, atol=0.05)
-    assert curve[1] < held_out_nll(counts, DirichletMultinomial.fit(counts), 3).mean(0)[1] - 0.02
 
 
 def test_few_items_have_one_component() -> None:

@@ -66,16 +66,6 @@ def test_keys_stay_as_they_are_written(tmp_path: Path) -> None:
     assert read_annotations(tmp_path / "a.csv").items.tolist() == ["007", "NA"]
 
 
-def test_shares_and_the_number_of_votes() -> None:
-    table = pd.DataFrame({"r1": [60.0, 20, 0], "r2": [20.0, 20, 0], "r10": [20.0, 60, 0], "votes": [10, 200_000, 5]})
-    found = read_annotations(table, label_columns=["r*"], votes_column="votes")
-    assert found.labels.kind == "ordinal" and found.labels.axes == ((1.0, 2.0, 10.0),)
-    np.testing.assert_allclose(found.counts, [[6, 2, 2], [40_000, 40_000, 120_000]])
-    assert found.left_out == 1 and str(found).endswith("; 1 items without a vote are left out")
-    with pytest.raises(LDLError, match="1 items have no vote; remove them, or pass unlabelled='drop'"):
-        read_annotations(table, label_columns=["r*"], unlabelled="error")
-
-
 def test_columns_in_any_order_are_sorted_by_their_numbers() -> None:
     found = read_annotations(pd.DataFrame({"label:10": [1], "label:2": [2], "label:-1.5": [3]}))
     assert found.labels.axes == ((-1.5, 2.0, 10.0),) and found.counts.tolist() == [[3, 2, 1]]
@@ -197,18 +187,6 @@ def test_an_order_holds_in_every_layout(layout: str) -> None:
         read_annotations(table, order=["low", "low", "mid", "high"], **options)
 
 
-@pytest.mark.parametrize(
-    ("keys", "others"),
-    [([1.0, 2.0], [1, 2]), (["007", "7"], ["007", "7"]), (pd.array([1, 2], "Int64"), np.array([1.0, 2.0])),
-     (pd.to_datetime(["2024-01-01", "2024-01-02"]), ["2024-01-01 00:00:00", "2024-01-02 00:00:00"]),
-     (pd.Categorical(["a", "b"]), ["a", "b"]), ([1, 2], ["1", "2"])],
-    ids=lambda keys: "",
-)  # fmt: skip
-def test_keys_join_whatever_their_type(keys: Any, others: Any) -> None:
-    found, rows = read_annotations(pd.DataFrame({"item": keys, "label:a": [1, 2]})).join(others[::-1], "the table")
-    assert rows.tolist() == [0, 1] and found.counts.tolist() == [[2], [1]]
-
-
 @pytest.mark.parametrize("file", ["votes.parquet", None])
 def test_a_named_index_is_a_column(file: str | None, tmp_path: Path) -> None:
     table = counted().set_index("path")
@@ -238,22 +216,6 @@ def test_groups_of_items() -> None:
         read_annotations(table, group_column="patient")
     with pytest.raises(LDLError, match="1 items have no patient, the first is 'c.png'"):
         read_annotations(table.assign(patient=["p"] * 5 + [None]), group_column="patient")
-
-
-def test_rounded_shares_with_a_number_of_votes_give_whole_votes() -> None:
-    """Shares of whole votes, rounded to a decimal and of any sum, give these votes again."""
-    rng = np.random.default_rng(0)
-    counts = rng.multinomial(rng.integers(1, 60, 200), rng.dirichlet(np.ones(5), 200)).astype(float)
-    shares = np.round(100 * counts / counts.sum(1, keepdims=True), 1)
-    table = pd.DataFrame(shares, columns=list("abcde")).assign(n=counts.sum(1))
-    found = read_annotations(table, label_columns=list("abcde"), votes_column="n")
-    np.testing.assert_array_equal(found.counts, counts)
-    many = read_annotations(table.assign(n=12345.0), label_columns=list("abcde"), votes_column="n")
-    assert (
-        many.whole
-        and (many.votes == 12345).all()
-        and np.abs(many.shares - counts / counts.sum(1)[:, None]).max() < 2e-3
-    )
 
 
 def test_frames_of_other_libraries() -> None:
@@ -303,34 +265,6 @@ def test_shares_do_not_add_up() -> None:
     assert read_annotations(table.assign(n=[2, 5]), votes_column="n", duplicates="keep").counts.tolist() == [[2, 5]]
 
 
-@pytest.mark.parametrize("shares", [[[50, 50], [33, 66]], [[100, 0], [0, 100]], [[50, 51], [49, 51]]])
-def test_whole_percents_are_shares(shares: list[list[int]]) -> None:
-    table = pd.DataFrame(shares, columns=["label:a", "label:b"])
-    found = read_annotations(table)
-    np.testing.assert_allclose(found.shares, np.array(shares) / np.sum(shares, 1)[:, None])
-    assert not found.counted and "1 shares an item" in str(found) and "votes_column" in found.notes[0]
-    found = read_annotations(table.assign(n=[2, 3]), votes_column="n")
-    assert found.counted and found.votes.tolist() == [2, 3] and found.whole and not found.notes
-    assert read_annotations(table.mul(2)).counted and read_annotations(table.assign(**{"label:c": [0, 7]})).counted
-
-
-def test_shares_counts_and_percents_do_not_mix_in_silence() -> None:
-    mixed = read_annotations(pd.DataFrame({"label:a": [0.5, 2], "label:b": [0.5, 5.5]}))
-    assert "1 rows sum to 1, as shares do, and those of 1 rows to up to 7.5" in mixed.notes[0]
-    off = read_annotations(pd.DataFrame({"label:a": [3, 2], "label:b": [4, 1], "n": [10, 3]}), votes_column="n")
-    assert "the counts of 1 rows do not sum to n, the first sums to 7 with 10" in off.notes[0]
-
-
-def test_errors_of_rounding_are_no_votes() -> None:
-    found = read_annotations(pd.DataFrame({"label:a": [-1e-17, 0.5], "label:b": [1.0, 0.5]}))
-    assert found.counts.tolist() == [[0, 1], [0.5, 0.5]]
-    found = read_annotations(pd.DataFrame({"label:a": [1e-17, 2.9999999999], "label:b": [1.0, 3]}))
-    assert found.counts.tolist() == [[0, 1], [3, 3]] and found.counted
-    assert read_annotations(pd.DataFrame({"label:a": [1e-17, 0.2], "label:b": [0, 0.8]})).left_out == 1
-    with pytest.raises(LDLError, match="are no counts, the first is '-0.001'"):
-        read_annotations(pd.DataFrame({"label:a": [-0.001], "label:b": [1]}))
-
-
 @pytest.mark.parametrize("suffix", [".tsv", ".tab", ".tsv.gz", ".TSV"])
 def test_fields_with_tabs(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"votes{suffix}"
@@ -343,26 +277,6 @@ def test_tabs_are_expected_by_name(tmp_path: Path) -> None:
     long().to_csv(tmp_path / "votes.tsv", index=False)
     with pytest.raises(LDLError, match="commas stand between its fields; name it .csv, or write it with tabs"):
         read_annotations(tmp_path / "votes.tsv")
-
-
-def test_votes_for_unknown_items() -> None:
-    found = read_annotations(long())
-    with pytest.raises(LDLError, match="1 of 3 items with votes are not in t, .*'c.png'.*pass unknown_items drop"):
-        found.join(["b.png", "a.png"], "t")
-    with pytest.warns(UserWarning, match="1 of 3 items with votes are not in t"):
-        joined, rows = found.join(["b.png", "d.png", "a.png"], "t", unknown_items="drop")
-    assert joined.items.tolist() == ["b.png", "a.png"] and rows.tolist() == [0, 2] and joined.left_out == 1
-    assert joined.counts.tolist() == [COUNTS["b.png"], COUNTS["a.png"]] and "are left out" in joined.notes[-1]
-    with pytest.raises(LDLError, match="3 of 3 items with votes are not in t"):
-        found.join(["x", "y"], "t", unknown_items="drop")
-
-
-def test_long_keys_join_whatever_their_type() -> None:
-    keys = [1234567.0, 1234568.0, 16777217.0]
-    found = read_annotations(pd.DataFrame({"item": keys, "label:a": [1, 2, 3]}))
-    for others in ([1234568, 1234567, 16777217], ["1234568", " 1234567", "16777217.0"], np.array(keys)[[1, 0, 2]]):
-        joined, rows = found.join(others, "t")
-        assert joined.counts[:, 0].tolist() == [2, 1, 3] and rows.tolist() == [0, 1, 2]
 
 
 def test_words_for_gaps_among_items_and_raters_are_names() -> None:

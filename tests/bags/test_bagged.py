@@ -47,7 +47,7 @@ def test_a_bag_is_the_soft_maximum_of_its_instances(pooling: Pooling) -> None:
         "lse": lambda v: lse(v, 7.0), "gm": lambda v: gm(v, 7.0), "nor": nor, "isr": isr,
         "lse_score": lambda v: torch.sigmoid(2 * lse((v / (1 - v)).log() / 2, 7.0)),
     }[pooling]  # fmt: skip
-    expected = torch.stack([pool(own[there]) for own, there in zip(p, mask)])
+    expected = torch.stack([pool(instances[exists]) for instances, exists in zip(p, mask)])
     torch.testing.assert_close(head(features)[:, 1], expected)
 
 

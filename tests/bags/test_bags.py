@@ -139,8 +139,8 @@ def test_a_name_of_something_else_is_no_feature(name: str, tmp_path: Path, capsy
     data = Bags(str(file))
     data.setup()
     assert data.feature_names == ["x", "y"] and (data.protocol, data.leaky) == ("kfold", None)
-    said = "label 'label', bag 'bag', 2 features 'x', 'y'; left out {!r}, unless --data.feature_columns names them"
-    assert said.format(name) in capsys.readouterr().out
+    line = "label 'label', bag 'bag', 2 features 'x', 'y'; left out {!r}, unless --data.feature_columns names them"
+    assert line.format(name) in capsys.readouterr().out
     chosen = Bags(str(file), feature_columns=["x", name])
     chosen.setup()
     assert chosen.feature_names == ["x", name]

@@ -14,14 +14,14 @@ from some_bags import LABELS, fitted, some_bags
 from ldl.bags import MILBoost, MPLBoost
 from ldl.bags import boost as stumps
 from ldl.bags.layout import pack
-from ldl.bags.likelihood import CODES
+from ldl.bags.likelihood import POOLING_CODES
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.rows import Rows
 from ldl.testing import check_head
 
-KINDS = sorted(CODES)
+KINDS = sorted(POOLING_CODES)
 
 
 def test_contract() -> None:
@@ -102,15 +102,15 @@ def test_instances_are_found_from_bags(pooling: Any) -> None:
     head = fitted(MILBoost(pooling, 20.0, seed=0), features[:200], target[:200])
     right = head(features[200:]).argmax(1) == target[200:].argmax(1)
     assert right.float().mean() > 0.85
-    found = head.instances(features[200:])
+    probability = head.instances(features[200:])
     exists = ~features[200:].isnan().all(-1)
-    assert (found.isnan() == ~exists).all()
+    assert (probability.isnan() == ~exists).all()
     truth = (features[200:, :, 0] > 0.3) & (features[200:, :, 1] > -0.5)
-    assert found[exists & truth].mean() > found[exists & ~truth].mean() + 0.3
+    assert probability[exists & truth].mean() > probability[exists & ~truth].mean() + 0.3
 
 
 def test_a_seed_gives_one_result_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stumps, "SHARE", 1)
+    monkeypatch.setattr(stumps, "VALUES_PER_THREAD", 1)
     features, target = some_bags(2)
     options: dict[str, Any] = {"features": 0.5, "validation": 0.2, "seed": 5, "rounds": 20}
     heads = [fitted(MPLBoost(**options, threads=threads), features, target) for threads in (1, 3)]

@@ -53,7 +53,7 @@ def test_rows_of_two_processes_come_back_in_order() -> None:
 
 
 def test_a_table_on_disk_trains_the_same_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "BLOCK", 8 * 4 * 50)
+    monkeypatch.setattr(storage, "BLOCK_BYTES", 8 * 4 * 50)
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
     random = np.random.default_rng(0)
     features = random.normal(size=(300, 4)).astype(np.float32)

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from yaml_texts import MARKS, WORDS
 
 from ldl.command.command_line import parse_anew
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
-from ldl.validation.yaml_text import Quoted, Scalar, dump, load, load_option, load_values, resolved
+from ldl.validation.yaml_text import Quoted
 
 
 @options
@@ -86,20 +84,6 @@ def in_file(folder: Path, name: str, text: str) -> Any:
     return getattr(made("-c", str(folder / "a.yaml")), name)
 
 
-WORDS = [
-    "001", "010", "1:30", "00:01:00:00", "on", "off", "yes", "No", "y", "true", "True", "1e3", "1_000", "0x10", "0o17",
-    "~", "Null", "=", "<<", "2020-01-01", "1.50", ".5", "+5", ".inf", "5", "1.0",
-    "-3", "\u0661", "\u00b2", "1e999", "12e03",
-    "0b1", "a:b", "C:\\x", "190:20:30", "1.", "9" * 5000,
-]  # fmt: skip
-"""Plain texts in YAML too; version 1.1 reads many of them as something else."""
-MARKS = [
-    "#subject", "#1", "a #b", "a: b", "a:", "[a", "{a", "[a, b] c", "*a", "&a", "!a", "%a", "@a", "`a", "- a", "| a",
-    "> a", "? a", "'a", '"a', "a'b", "a, b", "",
-]  # fmt: skip
-"""Texts that need quotes in YAML, and none on the command line."""
-
-
 @pytest.mark.parametrize("text", [*WORDS, *MARKS, "{a}", "{a: b}"])
 def test_text_options_take_the_text(text: str, tmp_path: Path) -> None:
     names = ("text", "maybe", "either")
@@ -160,40 +144,6 @@ def test_no_number_is_one_line(name: str, text: str, tmp_path: Path) -> None:
             take(name, text)
         assert text.strip("[]") in str(caught.value) and f"data.{name}" in str(caught.value).replace("init_args.", "")
         assert len(str(caught.value).splitlines()) == 1
-
-
-PLAIN = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), max_size=12)
-SCALARS = st.one_of(
-    st.sampled_from([*WORDS, *MARKS, "null"]), PLAIN, st.from_regex(r"[-+0-9.:eE_xo]{1,8}", fullmatch=True)
-)
-
-
-CONTENT = st.recursive(
-    SCALARS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SCALARS, inner, max_size=3),
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(CONTENT)
-def test_yaml_that_is_written_is_read_as_the_same(content: Any) -> None:
-    assert load_values(dump(content)) == content
-    assert load_values(dump(load(dump(content)))) == content
-    flow = dump([content], flow=True)
-    assert resolved(load_option(flow)) == [content]
-    # Other programs read version 1.1.
-    assert not any(isinstance(part, str) and not isinstance(other, str) for part, other in pairs(content, flow))
-
-
-def pairs(content: Any, flow: str) -> list[tuple[Any, Any]]:
-    other = yaml.safe_load(flow)[0]
-    return list(zip(leaves(content), leaves(other)))
-
-
-def leaves(content: Any) -> list[Any]:
-    if isinstance(content, dict):
-        return [leaf for value in content.values() for leaf in leaves(value)]
-    return [leaf for value in content for leaf in leaves(value)] if isinstance(content, list) else [content]
 
 
 def test_text_of_a_scalar_survives_merging_of_files(tmp_path: Path) -> None:
@@ -262,13 +212,6 @@ def test_options_of_a_file_go_to_the_class_that_is_named_elsewhere(options: str)
         inside = parse_anew(args).values.data.init_args
         assert (inside.whole, inside.text) == (3, "a")
     assert parse_anew([*file, *BASE, "--data.whole=4"]).values.data.init_args.whole == 4
-
-
-def test_other_tags_of_yaml_are_refused() -> None:
-    for text in ("a: !!binary aGk=", "a: !!python/name:os.system", "a: !!timestamp 2020-01-01", "a: !!int x"):
-        with pytest.raises(yaml.YAMLError):
-            load(text)
-    assert load("a: !!str 5") == {"a": "5"} and load("[007]") == [Scalar("007", 7)]
 
 
 def test_a_group_key_with_a_hash_keeps_groups_apart(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from PIL import Image
 
 from ldl.backbones import HOG, Timm
 from ldl.backbones.base import WholeImages
-from ldl.data.images.crops import FACE_POINTS, crop
 from ldl.edges import BSDS500, PixelFeatures
 from ldl.edges.benchmark.evaluation import evaluate_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth, write_edge_map
@@ -25,7 +24,6 @@ from ldl.errors import LDLError
 from ldl.faces import FGNET, FaceFolder, UTKFace
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-SQUARE = np.array([[10, 5], [30, 5], [30, 25], [10, 25]], float)
 
 
 def _one_line(caught: pytest.ExceptionInfo[LDLError]) -> None:
@@ -46,33 +44,6 @@ def test_channels_last_images_are_refused_by_every_backbone(backbone: Any) -> No
         backbone().build((64, 64, 3))
     with pytest.raises(LDLError, match="3 channels"):
         WholeImages().build((64, 64, 3))
-
-
-@pytest.mark.parametrize(
-    ("anchor", "message"),
-    [
-        (SQUARE / 48, r"shares of its sides, not pixels\? multiply x by 40 and y by 48"),
-        (FACE_POINTS, r"landmarks .* shares of its sides, not pixels"),
-        (SQUARE + 100, "lies outside of it; points are x, y in pixels"),
-        (SQUARE - 60, "lies outside of it"),
-        (SQUARE[[1, 0, 3, 2]], "is mirrored or empty; its corners go clockwise"),
-        (SQUARE[:, ::-1], "is mirrored or empty; its corners go clockwise, x before y"),
-        (SQUARE[[2, 3, 0, 1]], "is upside down"),
-        (FACE_POINTS[:, ::-1] * 20 + 10, "are no face; x before y"),
-        (FACE_POINTS[[1, 0, 2, 4, 3]] * 20 + 10, "are no face; x before y"),
-    ],
-)
-def test_points_that_are_no_pixels_of_a_face_are_refused(anchor: np.ndarray, message: str) -> None:
-    with pytest.raises(LDLError, match=message) as caught:
-        crop(np.zeros((48, 40, 3), np.uint8), anchor, 24, None)
-    _one_line(caught)
-
-
-def test_faces_that_are_turned_or_reach_out_of_the_picture_are_cropped() -> None:
-    black = np.zeros((48, 40, 3), np.uint8)
-    turn = np.array([[-1, 0.01], [-0.01, -1]])
-    for anchor in (SQUARE - 12, SQUARE @ turn + (40, 30), FACE_POINTS * 20 @ turn + (35, 35), None):
-        assert crop(black, anchor, 24, None).shape == (24, 24, 3)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +76,8 @@ def test_landmarks_of_files_are_checked(tmp_path: Path) -> None:
 
 
 LINE = np.zeros((20, 30))
+
+
 LINE[10] = 1
 
 

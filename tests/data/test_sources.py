@@ -52,3 +52,14 @@ def test_sets_of_ones_own_have_no_source(tmp_path: Path) -> None:
     assert known_source(TabularLDL(path="own.mat")) is None
     found = known_source(RotatedDigits())
     assert found is not None and found.name == "scikit-learn's digits"
+
+
+@pytest.mark.parametrize("path", ["../SJAFFE.mat", "a/../../SJAFFE.mat", "{outside}/SJAFFE.mat", "link/SJAFFE.mat"])
+def test_downloads_stay_in_the_data_folder(path: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "data/link").symlink_to(tmp_path / "outside")
+    given = path.format(outside=tmp_path / "outside")
+    with pytest.raises(LDLError, match="leads out of the data folder"):
+        TabularLDL(given, root=str(tmp_path / "data"), download=True).setup()
+    assert not list((tmp_path / "outside").iterdir())

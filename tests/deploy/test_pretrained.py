@@ -46,20 +46,20 @@ class Hub(BaseHTTPRequestHandler):
             self._answer({"url": f"http://{self.headers['Host']}/{name}", "name": name})
         elif path == "/api/validate-yaml":
             self._answer({"errors": [], "warnings": []})
-        elif found := re.fullmatch("/api/models/(.+)/preupload/main", path):
+        elif match := re.fullmatch("/api/models/(.+)/preupload/main", path):
             files = [file["path"] for file in json.loads(content)["files"]]
             self._answer({"files": [{"path": file, "uploadMode": "regular", "shouldIgnore": False} for file in files]})
-        elif found := re.fullmatch("/api/models/(.+)/commit/main", path):
+        elif match := re.fullmatch("/api/models/(.+)/commit/main", path):
             for line in map(json.loads, content.splitlines()):
                 if line["key"] == "file":
                     file = line["value"]
-                    self.repositories[found[1]][file["path"]] = base64.b64decode(file["content"])
-            self._answer({"commitUrl": f"http://{self.headers['Host']}/{found[1]}/commit/{OID}", "commitOid": OID})
+                    self.repositories[match[1]][file["path"]] = base64.b64decode(file["content"])
+            self._answer({"commitUrl": f"http://{self.headers['Host']}/{match[1]}/commit/{OID}", "commitOid": OID})
 
     def do_HEAD(self) -> None:
-        found = re.fullmatch("/(.+)/resolve/([^/]+)/([^/]+)", self.path)
-        assert found is not None
-        name, revision, file = found.groups()
+        match = re.fullmatch("/(.+)/resolve/([^/]+)/([^/]+)", self.path)
+        assert match is not None
+        name, revision, file = match.groups()
         if name not in self.repositories:
             self._refuse("RepoNotFound")
         elif revision not in ("main", OID):
@@ -108,8 +108,8 @@ def hub() -> Iterator[tuple[str, dict[str, dict[str, bytes]]]]:
 
 
 def header(card: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(card.split("---\n")[1])
-    return found
+    metadata: dict[str, Any] = yaml.safe_load(card.split("---\n")[1])
+    return metadata
 
 
 @pytest.fixture
@@ -125,10 +125,10 @@ def test_a_folder_predicts_the_same(calibrated: Predictor, tmp_path: Path) -> No
     folder = calibrated.save_pretrained(tmp_path / "model", license="mit")
     assert {file.name for file in folder.iterdir()} == {"model.ckpt", "README.md", "config.json"}
     again = Predictor.from_pretrained(folder)
-    found, before = again(rows(9)), calibrated(rows(9))
-    np.testing.assert_array_equal(found.distribution, before.distribution)
-    np.testing.assert_array_equal(found.value, before.value)
-    np.testing.assert_array_equal(found.interval(0.8), before.interval(0.8))
+    loaded, before = again(rows(9)), calibrated(rows(9))
+    np.testing.assert_array_equal(loaded.distribution, before.distribution)
+    np.testing.assert_array_equal(loaded.value, before.value)
+    np.testing.assert_array_equal(loaded.interval(0.8), before.interval(0.8))
     card, facts = (folder / "README.md").read_text(), json.loads((folder / "config.json").read_text())
     assert header(card)["license"] == "mit" and header(card)["library_name"] == "ldl"
     assert header(card)["pipeline_tag"] == "tabular-regression" and "softmax" in header(card)["tags"]
@@ -196,8 +196,8 @@ def test_push_and_load(calibrated: Predictor, hub: Any, tmp_path: Path) -> None:
 
 def test_an_estimator_is_handed_on(tmp_path: Path) -> None:
     model = LDLRegressor(StructRF(trees=3)).fit(rows(), np.random.default_rng(0).dirichlet(np.ones(3), 60))
-    found = Predictor.from_pretrained(model.save_pretrained(tmp_path))(rows(9)).distribution
-    np.testing.assert_array_equal(found, model.predict_distribution(rows(9)))
+    distribution = Predictor.from_pretrained(model.save_pretrained(tmp_path))(rows(9)).distribution
+    np.testing.assert_array_equal(distribution, model.predict_distribution(rows(9)))
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,13 @@ def test_facts_of_a_later_version_warn(
         (tmp_path / "config.json").write_text(config)
         repositories["ann/facts"]["config.json"] = config.encode()
     options = {"endpoint": endpoint, "cache_dir": tmp_path / "cache", "token": False}
-    for name, given in ((tmp_path, {}), ("ann/facts", options)):
+    for name, arguments in ((tmp_path, {}), ("ann/facts", options)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            again = Predictor.from_pretrained(name, **given)
-        said = [str(each.message) for each in caught if "ldl" in str(each.message)]
-        assert len(said) == bool(words) and all(words in each and "\n" not in each for each in said)
-        assert all(each.filename == __file__ for each in caught if str(each.message) in said)
+            again = Predictor.from_pretrained(name, **arguments)
+        messages = [str(each.message) for each in caught if "ldl" in str(each.message)]
+        assert len(messages) == bool(words) and all(words in each and "\n" not in each for each in messages)
+        assert all(each.filename == __file__ for each in caught if str(each.message) in messages)
         np.testing.assert_array_equal(again(rows(9)).distribution, calibrated(rows(9)).distribution)
 
 

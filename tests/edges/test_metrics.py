@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ldl.edges.metrics import LOGGED
+from ldl.edges.metrics import LOGGED_METRICS
 from ldl.labels import LabelSpace
 from ldl.metrics import higher_is_better, metrics_for
 from ldl.metrics.registry import main_metrics
@@ -13,7 +13,7 @@ from ldl.run.console import report_fold
 
 def test_directions() -> None:
     lower = {f"{question}_{score}" for question in ("drawn", "near", "any") for score in ("nll", "brier", "ece")}
-    assert {name for name in LOGGED if not higher_is_better(name)} == lower
+    assert {name for name in LOGGED_METRICS if not higher_is_better(name)} == lower
     assert higher_is_better("ods") and higher_is_better("crisp_ac") and higher_is_better("r50")
 
 
@@ -26,4 +26,4 @@ def test_a_fold_is_told_by_its_main_metrics(capsys: pytest.CaptureFixture[str]) 
 
 def test_steps_do_not_compute_them() -> None:
     labels = LabelSpace.nominal(["no edge", "edge"])
-    assert not {metric.name for metric in metrics_for(labels, maps=True)} & set(LOGGED)
+    assert not {metric.name for metric in metrics_for(labels, maps=True)} & set(LOGGED_METRICS)

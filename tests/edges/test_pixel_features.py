@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from ldl.batch import learned_pixels
+from ldl.edges import pixel_features
 from ldl.edges.crops import learned
 from ldl.edges.pixel_features import PixelFeatures
 from ldl.errors import LDLError
@@ -17,6 +18,8 @@ from ldl.labels import LabelSpace
 from ldl.task import Task
 
 LABELS = LabelSpace.nominal(["no edge", "edge"])
+
+
 SMALL = {"name": "mobilenetv2_050", "pretrained": False, "width": 8}
 
 
@@ -31,12 +34,12 @@ def built(**options: object) -> PixelFeatures:
 @pytest.mark.parametrize("scales", [(1.0,), (0.5, 1.0)])
 def test_features_change_where_the_image_does(scales: tuple[float, ...]) -> None:
     """Height and width need not be multiples of the coarsest cell."""
-    place, backbone = (101, 63), built(scales=scales)
+    pixel, backbone = (101, 63), built(scales=scales)
     plain = torch.zeros(1, 3, 161, 173)
     spot = plain.clone()
-    spot[..., place[0] - 3 : place[0] + 4, place[1] - 3 : place[1] + 4] = 3
+    spot[..., pixel[0] - 3 : pixel[0] + 4, pixel[1] - 3 : pixel[1] + 4] = 3
     change = (backbone(spot) - backbone(plain)).square().sum(-1)[0]
-    assert divmod(int(change.argmax()), 173) == pytest.approx(place, abs=4)
+    assert divmod(int(change.argmax()), 173) == pytest.approx(pixel, abs=4)
 
 
 def test_scales_and_mirror_images_are_averaged_in_evaluation_only() -> None:
@@ -174,8 +177,8 @@ def test_folded_statistics_change_neither_maps_nor_gradients() -> None:
     torch.manual_seed(1)
     for one in plain.modules():
         if isinstance(one, torch.nn.BatchNorm2d):
-            for part in (one.running_mean, one.running_var, one.weight, one.bias):
-                part.data.copy_(torch.rand_like(part) + 0.5)
+            for tensor in (one.running_mean, one.running_var, one.weight, one.bias):
+                tensor.data.copy_(torch.rand_like(tensor) + 0.5)
     folded.load_state_dict(plain.state_dict())
     image = torch.randn(2, 3, 64, 96, dtype=torch.float64)
     for backbone in (plain.train(), folded.train()):
@@ -198,3 +201,12 @@ def test_side_outputs_are_learned_from_as_the_finest_map_is() -> None:
         head.loss(*learned_pixels(maps, batch["target"], batch))["loss"], torch.stack(losses).mean()
     )
     assert len({loss.item() for loss in losses}) == 3
+
+
+def test_sizes_in_a_graph_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph of a network at several sizes takes long to record; its arithmetic is that of whole numbers."""
+    for scale in (0.25, 0.5, 0.75, 1.25, 1.5, 2.0):
+        monkeypatch.setattr(pixel_features, "traced", lambda: False)
+        expected = [pixel_features._scaled(length, scale) for length in range(1, 200)]
+        monkeypatch.setattr(pixel_features, "traced", lambda: True)
+        assert [pixel_features._scaled(length, scale) for length in range(1, 200)] == expected

@@ -53,10 +53,10 @@ def reference(prediction: Tensor, target: Tensor, reach: float) -> Tensor:
     traced = target.double().clone()
     for image, strength in enumerate(1 - prediction[..., 0].numpy()):
         ridges = np.argwhere(suppress(strength, border=0) > 0)
-        for place in np.ndindex(*strength.shape):
-            squared = ((ridges - place) ** 2).sum(1)
+        for pixel in np.ndindex(*strength.shape):
+            squared = ((ridges - pixel) ** 2).sum(1)
             if len(squared) and 0 < squared.min() <= reach**2:
-                traced[(image, *place)] = torch.tensor([1.0, *[0.0] * (target.shape[-1] - 1)])
+                traced[(image, *pixel)] = torch.tensor([1.0, *[0.0] * (target.shape[-1] - 1)])
     return traced
 
 
@@ -68,9 +68,9 @@ def test_every_pixel_by_itself(reach: float, labels: int) -> None:
         torch.rand(2, 13, 17, labels, generator=generator, dtype=torch.float64).pow(4).softmax(-1) for _ in range(2)
     )
     prediction[1, 5:] = torch.eye(labels)[0].double()
-    found = trace(Given(), prediction, target, reach)  # type: ignore[arg-type]
-    torch.testing.assert_close(found, reference(prediction, target, reach))
-    assert 0 < (found != target).any(-1).float().mean() < 1
+    traced = trace(Given(), prediction, target, reach)  # type: ignore[arg-type]
+    torch.testing.assert_close(traced, reference(prediction, target, reach))
+    assert 0 < (traced != target).any(-1).float().mean() < 1
 
 
 @pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, outputs=4, batches=2)])
@@ -92,7 +92,7 @@ def test_a_step_learns_the_traced_votes(head: Softmax | LDLF) -> None:
         "index": torch.arange(2),
         "weight": torch.tensor([1.0, 0.0]),
     }
-    found = task.training_step(batch, 0)["loss"]
+    measured = task.training_step(batch, 0)["loss"]
     features = task.features({"input": batch["input"][:1]})
     traced = reference(head(features).detach().float(), target[:1], 2)
     assert not torch.equal(traced, target[:1].double())
@@ -100,9 +100,9 @@ def test_a_step_learns_the_traced_votes(head: Softmax | LDLF) -> None:
     kept = batch["keep"][:1]
     whole = kl(head(features)[kept], traced[kept]).mean() if isinstance(head, Softmax) else None
     expected = head.loss(features[kept], traced[kept].float())["loss"] if whole is None else whole
-    torch.testing.assert_close(found.double(), expected.double())
+    torch.testing.assert_close(measured.double(), expected.double())
     parameter = next(task.head.parameters())
-    one, other = (torch.autograd.grad(loss, parameter, retain_graph=True)[0] for loss in (found, expected))
+    one, other = (torch.autograd.grad(loss, parameter, retain_graph=True)[0] for loss in (measured, expected))
     torch.testing.assert_close(one, other)
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import pickle
-import random
-import signal
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +38,8 @@ def problem(rows: int = 80, labels: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 X, D = problem()
+
+
 VALUES = np.round(30 + 8 * X[:, 0] + X[:, 1])
 
 
@@ -124,34 +121,6 @@ def test_missing_features_are_for_heads_that_take_them() -> None:
     assert np.isfinite(estimator.predict(holes)).all()
     with pytest.raises(ValueError, match="NaN"):
         LDLRegressor(SMALL).fit(holes, D)
-
-
-@pytest.mark.parametrize("head", [SMALL, LDLF(trees=2, depth=3, outputs=None, batches=2)])
-def test_a_fit_is_silent_and_leaves_no_trace(
-    head: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PL_GLOBAL_SEED", "5")
-    level = logging.getLogger("pytorch_lightning").level
-    before = np.random.get_state()[1].copy(), torch.get_rng_state(), random.getstate(), dict(os.environ)  # noqa: NPY002
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LDLRegressor(head, epochs=2).fit(X, D).predict(X)
-    assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
-    assert np.array_equal(np.random.get_state()[1], before[0]) and torch.equal(torch.get_rng_state(), before[1])  # noqa: NPY002
-    assert random.getstate() == before[2] and dict(os.environ) == before[3]
-    assert logging.getLogger("pytorch_lightning").level == level
-
-
-def test_ctrl_c_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: Any, **columns: Any) -> None:
-        raise KeyboardInterrupt
-
-    handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(MeanPredictor, "fit", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        LDLRegressor("MeanPredictor").fit(X, D)
-    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_the_random_state_decides() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from ldl.data.pictures import same_bytes, units
 from ldl.edges import BSDS500
 from ldl.errors import LDLError
 from ldl.faces import FGNET, FaceFolder, Morph, UTKFace
-from ldl.faces.lists import box_name
 from ldl.protocols import Fold, keep_together, leak
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -60,8 +58,8 @@ def test_three_copies_of_a_folder_stay_on_one_side(
     assert max(_folds(data)) == 0 and data.leaky is None and data.copies is not None
     assert leak(Fold(data.split.train, data.split.test[:0], data.split.val), data.copies) == 0
     assert data.size == 120 and len(data.split.train) + len(data.split.val) + len(data.split.test) == 120
-    said = capsys.readouterr().out
-    assert "120 of 120 images are there more than once, byte for byte, in 40 groups, such as UTKFace/" in said
+    output = capsys.readouterr().out
+    assert "120 of 120 images are there more than once, byte for byte, in 40 groups, such as UTKFace/" in output
     split = UTKFace(**options, split_copies=True)
     assert min(_folds(split)) > 0.5 and split.leaky is True
 
@@ -89,7 +87,7 @@ def test_published_protocols_stay_and_are_marked(protocol: str, kept: bool, tmp_
 
 def _spoil(root: Path, first: str, second: str) -> None:
     files = sorted(path for path in root.rglob("*") if path.suffix.lower() == ".jpg")
-    one, other = (next(path for path in files if part in path.as_posix()) for part in (first, second))
+    one, other = (next(path for path in files if name in path.as_posix()) for name in (first, second))
     shutil.copy(one, other)
 
 
@@ -108,7 +106,7 @@ def test_every_set_of_images_counts_them(
     _spoil(tmp_path, *pair)
     data = kind(root=str(tmp_path), **options)
     data.setup()
-    assert "2 of" in (said := capsys.readouterr().out) and "more than once, byte for byte, in 1 groups" in said
+    assert "2 of" in (output := capsys.readouterr().out) and "more than once, byte for byte, in 1 groups" in output
     assert data.copied is not None
     if kind is not Morph:  # its default keeps both persons in one part
         assert data.leaky is True and data.copied > 0
@@ -122,8 +120,8 @@ def test_rows_of_one_file_are_no_copies_and_those_of_two_files_are(tmp_path: Pat
 
 
 def test_copies_join_groups() -> None:
-    found = units(np.array([0, 1, 0, 3, 4]), np.array(["a", "a", "b", "c", "c"]))
-    assert len(set(found[:3])) == 1 and found[3] == found[4] != found[0]
+    joined = units(np.array([0, 1, 0, 3, 4]), np.array(["a", "a", "b", "c", "c"]))
+    assert len(set(joined[:3])) == 1 and joined[3] == joined[4] != joined[0]
 
 
 def test_a_split_of_copies_alone_is_refused() -> None:
@@ -132,20 +130,3 @@ def test_a_split_of_copies_alone_is_refused() -> None:
         keep_together(fold, np.array([0, 1, 0, 1]))
     kept = keep_together(fold, np.array([0, 1, 0, 3]))
     assert (kept.train.tolist(), kept.test.tolist()) == ([0, 1, 2], [3])
-
-
-@pytest.mark.parametrize(("listed", "stored"), [("NFC", "NFD"), ("NFD", "NFC")])
-def test_a_list_may_spell_names_otherwise_than_the_disk(listed: str, stored: str, tmp_path: Path) -> None:
-    picture(tmp_path / unicodedata.normalize(stored, "Zoë/é.jpg"), 30)
-    lines = ["path,age", unicodedata.normalize(listed, "Zoë/é.jpg") + ",30"]
-    records = FaceFolder(path=str(write_lines(tmp_path / "faces.csv", lines)), alignment="none").read()
-    assert records.paths()[0].is_file()
-    assert box_name(records.files[0]) == box_name(unicodedata.normalize(listed, "é.jpg"))
-
-
-def test_a_list_of_faces_may_write_folders_as_windows_does(tmp_path: Path) -> None:
-    picture(tmp_path / "a/b/1.jpg", 30)
-    lines = ["path,age", "a\\b\\1.jpg,30"]
-    assert FaceFolder(path=str(write_lines(tmp_path / "faces.csv", lines)), alignment="none").read().files == [
-        "a/b/1.jpg"
-    ]

@@ -32,10 +32,12 @@ def test_faces_are_looked_for_once(tmp_path: Path) -> None:
     Image.fromarray(np.full((48, 64, 3), 242, np.uint8)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"?")
     paths = [tmp_path / "a.png", tmp_path / "b.png"]
-    found = find_faces(paths, OneFace(), tmp_path / "cache")
-    assert [len(faces) for faces in found.faces] == [1, 0] and "b.png" in found.failed[1] and found.without == []
+    detected = find_faces(paths, OneFace(), tmp_path / "cache")
+    assert (
+        [len(faces) for faces in detected.faces] == [1, 0] and "b.png" in detected.failed[1] and detected.without == []
+    )
     again = find_faces(paths, Never(), tmp_path / "cache")
-    np.testing.assert_array_equal(again.faces[0][0].box, found.faces[0][0].box)
+    np.testing.assert_array_equal(again.faces[0][0].box, detected.faces[0][0].box)
     with pytest.raises(AssertionError):  # another picture is looked at
         (tmp_path / "a.png").write_bytes((tmp_path / "a.png").read_bytes() + b" ")
         find_faces(paths, Never(), tmp_path / "cache")

@@ -36,5 +36,5 @@ def test_persons_have_the_ages_of_the_pictures() -> None:
     for path in (REAL / "FGNET/images").iterdir():
         ages[int(path.name[:3])].append(float(path.name[4:6]))
     assert data.values is not None and data.groups is not None
-    for person, own in ages.items():
-        assert sorted(own) == sorted(data.values[data.groups == person - 1])
+    for person, expected in ages.items():
+        assert sorted(expected) == sorted(data.values[data.groups == person - 1])

@@ -50,10 +50,10 @@ def test_every_protocol_in_both_layouts(protocol: str, split_list: str | None, r
         names = []
         for each in (data, other):
             each.select_fold(fold)
-            names.append([[stem(each.records.files[row]) for row in part] for part in vars(each.split).values()])
+            names.append([[stem(each.records.files[row]) for row in rows] for rows in vars(each.split).values()])
         assert names[0] == names[1]
         parts = [data.split.train, data.split.val, data.split.test]
-        assert all(len(part) for part in parts)
+        assert all(len(rows) for rows in parts)
         assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts)) <= data.size == 72
         assert not np.isin(data.groups[data.split.val], data.groups[data.split.train]).any()
         leaks.append(data.leak)
@@ -87,8 +87,8 @@ def test_folders_without_races_need_a_list(protocol: str, tmp_path: Path) -> Non
     morph_lists(morph_folders(tmp_path, races=False))
     with pytest.raises(LDLError, match="no file lists the races"):
         open_morph(tmp_path, protocol)
-    place = next(place for name, place in MORPH_SPLITS if name == protocol and place)
-    assert len(open_morph(tmp_path, protocol, place).split.test)
+    folder = next(folder for name, folder in MORPH_SPLITS if name == protocol and folder)
+    assert len(open_morph(tmp_path, protocol, folder).split.test)
 
 
 def _set(row: int, **values: str) -> Callable[[list[Row]], None]:

@@ -9,9 +9,8 @@ from pathlib import Path
 import fake_releases
 import numpy as np
 import pytest
-from fake_faces import morph_release, write_lines
+from fake_faces import write_lines
 
-from ldl.command.console import command
 from ldl.errors import LDLError
 from ldl.faces import FaceFolder
 from ldl.faces.lists import write_face_list
@@ -43,7 +42,7 @@ def test_the_list_says_what_the_release_does(name: str, tmp_path: Path) -> None:
     again = FaceFolder(path=str(tmp_path / "faces.csv")).read()
     assert [Path(file) for file in again.files] == records.paths()
     np.testing.assert_array_equal(again.values, records.values)
-    for column in ("persons", "sigmas", "anchors"):
+    for column in ("groups", "sigmas", "anchors"):
         ours, theirs = getattr(records, column), getattr(again, column)
         assert (ours is None) == (theirs is None), column
         if ours is not None:
@@ -62,15 +61,15 @@ def test_columns_are_those_of_the_tables(tmp_path: Path) -> None:
     assert clap.files[:2] == ["train_1/000000.jpg", "train_2/000001.jpg"] and clap.files[12] == "valid/000000.jpg"
     assert clap.values[1] == 31.5 and clap.sigmas[1] == 3.1
     lap = RELEASES["lap2015"].read(*listed("lap2015", tmp_path / "lap"))
-    told = {
-        file: (value, sigma, part)
-        for file, value, sigma, part in zip(lap.files, lap.values, lap.sigmas, lap.facts["part"])
+    entries = {
+        file: (value, sigma, subset)
+        for file, value, sigma, subset in zip(lap.files, lap.values, lap.sigmas, lap.facts["part"])
     }
-    assert told["Validation/image_13.jpg"] == (33, 3.3, "val") and len(told) == 21
+    assert entries["Validation/image_13.jpg"] == (33, 3.3, "val") and len(entries) == 21
     afad = RELEASES["afad"].read(*listed("afad", tmp_path / "afad"))
-    assert afad.values[afad.files.index("AFAD-Full/17/111/600-2.jpg")] == 17 and len(np.unique(afad.persons)) == 8
+    assert afad.values[afad.files.index("AFAD-Full/17/111/600-2.jpg")] == 17 and len(np.unique(afad.groups)) == 8
     imdb = RELEASES["imdb-clean"].read(*listed("imdb-clean", tmp_path / "imdb"))
-    assert imdb.persons[:4].tolist() == ["nm0000000", "nm0000001", "nm0000002", "nm0000000"]
+    assert imdb.groups[:4].tolist() == ["nm0000000", "nm0000001", "nm0000002", "nm0000000"]
     np.testing.assert_array_equal(imdb.anchors[0], [[5, 6], [35, 6], [35, 40], [5, 40]])
 
 
@@ -85,48 +84,10 @@ def test_folders_are_the_splits_of_the_benchmark(count: int, folds: int, tmp_pat
     expected = [(row[:6], row[6:8], row[8:]) for row in turned] if folds == 5 else [([0], [1], [2])]
     for fold, roles in enumerate(expected):
         data.select_fold(fold)
-        for part, role in zip((data.split.train, data.split.val, data.split.test), roles):
-            assert set(folder[part]) == set(role)
+        for rows, role in zip((data.split.train, data.split.val, data.split.test), roles):
+            assert set(folder[rows]) == set(role)
     # The box turned by the face, not the upright one around it.
     np.testing.assert_array_equal(data.records.anchors[0], [[4, 5], [34, 7], [32, 37], [2, 35]])
-
-
-def test_a_release_is_reported_and_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, _ = listed("appa-real", tmp_path / "set")
-    command(
-        ["faces", "APPA-real", str(folder), "--out", str(tmp_path / "faces.csv"), "--names", str(tmp_path / "n.txt")]
-    )
-    told = capsys.readouterr().out
-    assert "21 named, 21 of them there" in told and "the release has 7591 images, 21 are listed" in told
-    assert "part       test 5, train 12, val 4" in told and "parts                        1" in told
-    assert len((tmp_path / "n.txt").read_text().splitlines()) == 21
-    assert told.endswith(f"--data FaceFolder --data.path {tmp_path / 'faces.csv'} --data.protocol parts\n")
-
-
-def test_leaks_of_every_protocol_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, lists = listed("benchmark", tmp_path)
-    command(["faces", "benchmark", str(folder), "--list", str(lists), "--folds", "4"])
-    told = capsys.readouterr().out
-    assert "left out: 1 of 24 images" in told and "23 named, 23 of them there" in told
-    rows = {line.split()[0]: line.split() for line in told.splitlines() if line.endswith("%")}
-    assert rows["folders"][1:] == ["5", "11-16", "3-6", "4-6", "100.0%,", "0.0%"]
-    assert rows["subject_exclusive"][-2] == rows["leave_one_person_out"][-2] == "0.0%,"
-    assert "parts" not in rows
-
-
-def test_morph_is_looked_at_without_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = morph_release(tmp_path)
-    photos = sorted((root / "MORPH" / "Album2").iterdir())
-    for photo in photos:
-        photo.write_bytes(b"")
-    photos[0].unlink()
-    command(["faces", "Morph", str(root / "MORPH")])
-    told = capsys.readouterr().out
-    assert "72 named, 71 of them there; the first that is not:" in told and "persons    24, of 3 to 3" in told
-    rows = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.endswith("%")}
-    assert rows["subject_exclusive"] == ["5", "54-60", "0", "12-18", "0.0%,", "0.0%"]
-    assert rows["random_80_20"][-2] == "100.0%,"
-    assert "not those of the whole release" in told
 
 
 @pytest.mark.slow
@@ -134,28 +95,6 @@ def test_names_of_morph_are_those_of_the_published_lists(ldl_data: Path) -> None
     names = [name for file in (ldl_data / "morph_splits/mwr/RS").rglob("*.txt") for name in read_list(file).stems]
     assert len(names) == 55134 and names_digest([f"Album2/{name.upper()}.JPG" for name in names]) == MORPH_NAMES
     assert names_digest(["b.jpg", "x/A.JPG"]) == hashlib.sha256(b"a\nb").hexdigest()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["agedbb", "x"], "no set of faces 'agedbb'; did you mean 'agedb'"),
-        (["agedb", "nowhere"], "no folder at nowhere"),
-        (["Morph", ".", "--out", "x.csv"], "--out is for releases"),
-        (["imdb-clean", "."], "imdb_train_new_1024.csv"),
-    ],
-)
-def test_mistakes_are_told_in_a_line(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit):
-        command(["faces", *arguments])
-    assert message in capsys.readouterr().err
 
 
 def test_wrong_fields_are_named(tmp_path: Path) -> None:

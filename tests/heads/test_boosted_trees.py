@@ -80,8 +80,8 @@ def test_gathers_reach_what_numba_reaches() -> None:
 )
 def test_threads_change_nothing(trees: str, search: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three threads share the four labels of trees of one label each; otherwise threads share the features."""
-    for place in ("boosted_tree", "boosting"):
-        monkeypatch.setattr(f"ldl.methods.forest.{place}.WORTH_THREADS", 0)
+    for constant in ("boosted_tree.ADDITIONS_WORTH_THREADS", "boosting.DERIVATIVES_WORTH_THREADS"):
+        monkeypatch.setattr(f"ldl.methods.forest.{constant}", 0)
     features, target = problem(missing=0.1)
     assert target.shape[1] == 4
     plain = {"trees": trees, "search": search, "rounds": 6, "patience": 3, "depth": 5}
@@ -127,7 +127,7 @@ def test_early_stopping_uses_its_own_rows_and_whole_groups() -> None:
     features, target = problem()
     group = torch.arange(300) // 30
     head = fitted(features, target, group, patience=5, refit=False, validation=0.3)
-    train, watched = head._set_aside(300, group.numpy())
+    train, watched = head._hold_out(Rows(features, target, group=group))
     assert len(watched) == 90 and not set(group[train].tolist()) & set(group[watched].tolist())
     # Nothing but the stop depends on the watched rows: with all rounds the trees are those of the other rows.
     changed = features.clone(), target.clone()
@@ -265,7 +265,7 @@ def test_of_noise_the_mean_remains(objective: Loss, refit: bool) -> None:
     head = BoostedTrees(rounds=60, patience=5, learning_rate=0.5, seed=3, threads=1, objective=objective, refit=refit)
     head.build(7, LabelSpace.ordinal(range(4)))
     head.fit(Rows(features, noise), Collective())
-    train, watched = head._set_aside(300, None)
+    train, watched = head._hold_out(Rows(features, target))
     mean = noise[train].mean(0)
     torch.testing.assert_close(head(features), (noise.mean(0) if refit else mean).expand(300, -1))
     far = (mean.cumsum(0) - noise[watched].cumsum(1)).square().sum(1)

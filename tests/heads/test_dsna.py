@@ -58,7 +58,7 @@ def test_no_more_numbers_of_neighbours_are_held_than_told(monkeypatch: pytest.Mo
         return neighbour_weights(points, *rest)
 
     monkeypatch.setattr(dsna, "neighbour_weights", weigh)
-    monkeypatch.setattr(dsna, "PART", 3000)
+    monkeypatch.setattr(dsna, "FEATURES_AT_ONCE", 3000)
     head(torch.from_numpy(X[:20]))
     assert len(held) < 20 and max(held) <= 3000
 

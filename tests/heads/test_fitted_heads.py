@@ -70,10 +70,3 @@ def test_targets_may_be_whole_numbers() -> None:
     head.build(2, LABELS)
     head.fit(Rows(torch.eye(2), torch.eye(2, dtype=torch.int64)), Collective())
     assert torch.equal(head(torch.eye(2)), torch.eye(2))
-
-
-def test_a_mean_of_no_rows_is_refused() -> None:
-    head = MeanPredictor()
-    head.build(3, LABELS)
-    with pytest.raises(LDLError, match=r"MeanPredictor is fitted on the targets .*, got \(0, 2\)"):
-        head.fit(Rows(torch.zeros(0, 3), torch.zeros(0, 2)), Collective())

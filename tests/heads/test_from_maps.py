@@ -42,11 +42,15 @@ def test_a_map_gives_the_bits_of_memory(name: str, tmp_path: Path, monkeypatch: 
     for part, tensor in (("features", features), ("target", target)):
         np.save(tmp_path / f"{part}.npy", tensor.numpy())
     maps = [torch.from_numpy(np.load(tmp_path / f"{part}.npy", mmap_mode="c")) for part in ("features", "target")]
-    for module, constant in ((mapped, "BLOCK"), (mapped, "LARGE"), (binning, "COLUMNS")):
+    for module, constant in ((mapped, "READ_BYTES"), (mapped, "SCRATCH_FILE_BYTES"), (binning, "COLUMN_BYTES")):
         monkeypatch.setattr(module, constant, 10_000)
-    monkeypatch.setattr("ldl.heads.structrf.PART", 304)
-    for place in ("boosted_tree.WORTH_THREADS", "boosting.WORTH_THREADS", "predict.WORTH_A_THREAD"):
-        monkeypatch.setattr(f"ldl.methods.forest.{place}", 1)
+    monkeypatch.setattr("ldl.heads.structrf.OUT_OF_BAG_ROWS", 304)
+    for constant in (
+        "boosted_tree.ADDITIONS_WORTH_THREADS",
+        "boosting.DERIVATIVES_WORTH_THREADS",
+        "predict.WORTH_A_THREAD",
+    ):
+        monkeypatch.setattr(f"ldl.methods.forest.{constant}", 1)
     for threads in (1, 2):
         there = fitted(maps[0], maps[1], threads).state_dict()
         assert all(torch.equal(tensor, there[name]) or bool(tensor.isnan().all()) for name, tensor in here.items())
@@ -54,7 +58,7 @@ def test_a_map_gives_the_bits_of_memory(name: str, tmp_path: Path, monkeypatch: 
 
 
 def test_more_rows_than_trees_can_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binning, "MOST", 99)
+    monkeypatch.setattr(binning, "MOST_ROWS", 99)
     rows = np.arange(120, dtype=np.float32).reshape(60, 2)
     assert len(make_columns(rows[:49], "ordered").rows) == 98
     with pytest.raises(LDLError, match=r"trees number rows, .* by 32 bits, and 120 are more than 99; take fewer rows"):

@@ -47,7 +47,7 @@ def _dense_graphs(
 
 @pytest.mark.parametrize("seed", range(2))
 def test_graphs_are_those_of_the_definition(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locality, "PART", 1000)
+    monkeypatch.setattr(locality, "DISTANCES_AT_ONCE", 1000)
     features, target = _problem(seed)
     arguments = (5 + seed, 1.0 + seed / 2, 4, 0.7)
     graphs = neighbour_graphs(torch.tensor(features), torch.tensor(target), *arguments)

@@ -23,7 +23,7 @@ def test_blocks_are_the_table() -> None:
 
 def test_large_scratch_memory_is_a_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(training_rows, "LARGE", 1 << 20)
+    monkeypatch.setattr(training_rows, "SCRATCH_FILE_BYTES", 1 << 20)
     array = training_rows.scratch((3, 1 << 19), np.uint8)
     array[1] = 7
     assert isinstance(array.base, np.memmap) and not any((tmp_path / "cache/scratch").iterdir())

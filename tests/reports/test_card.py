@@ -49,21 +49,21 @@ def leaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, dict[s
 def test_a_card_of_folds_that_leak(leaky: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, results = leaky
     card = (folder / "model_card.md").read_text()
-    said = sections(card)
+    texts = sections(card)
     assert card.startswith("# MeanPredictor on emotions\n")
-    assert "A distribution over 3 labels (nominal), for each instance: a, b, c." in said["What it predicts"]
-    assert "`TabularLDL`, emotions: 30 instances, in 10 groups." in said["Data"]
+    assert "A distribution over 3 labels (nominal), for each instance: a, b, c." in texts["What it predicts"]
+    assert "`TabularLDL`, emotions: 30 instances, in 10 groups." in texts["Data"]
     share = max(fold["leak"] for fold in results["folds"])
-    assert f"**This protocol leaks: {share:.1%} of the test instances share a group" in said["Protocol"]
-    assert "Sizes of the sets: train 20, val 0, test 10." in said["Protocol"]
-    assert f"| kl | {results['mean']['kl']:.4g} | {results['std']['kl']:.2g} |" in said["Results"]
-    assert "- Input: 4\n" in said["Model"] and "scaled (`standard`)" in said["Preprocessing"]
-    assert "- Data: unknown to ldl" in said["Licences"] and "Weights: none but those" in said["Licences"]
-    assert "new groups" in said["Limits"]
-    assert all(f"{name} {number}" in said["Versions"] for name, number in results["versions"].items())
+    assert f"**This protocol leaks: {share:.1%} of the test instances share a group" in texts["Protocol"]
+    assert "Sizes of the sets: train 20, val 0, test 10." in texts["Protocol"]
+    assert f"| kl | {results['mean']['kl']:.4g} | {results['std']['kl']:.2g} |" in texts["Results"]
+    assert "- Input: 4\n" in texts["Model"] and "scaled (`standard`)" in texts["Preprocessing"]
+    assert "- Data: unknown to ldl" in texts["Licences"] and "Weights: none but those" in texts["Licences"]
+    assert "new groups" in texts["Limits"]
+    assert all(f"{name} {number}" in texts["Versions"] for name, number in results["versions"].items())
     assert "One fold was tested" in (folder / "fold_1/model_card.md").read_text()
     # What it says of its use is so.
-    (snippet,) = re.findall(r"```python\n(.*?)```", said["How to use it"], re.S)
+    (snippet,) = re.findall(r"```python\n(.*?)```", texts["How to use it"], re.S)
     (folder / "new.csv").write_text("0,1,2,3\n1,2,3,4\n5,6,7,8\n")
     monkeypatch.chdir(folder)
     scope: dict[str, Any] = {}
@@ -81,24 +81,24 @@ def test_a_card_of_pictures(tmp_path: Path) -> None:
     task.calibration = Conformal.fit(data.labels, np.full((40, 117), 1 / 117), np.linspace(1, 99, 40))
     entry = {"fold": 0, "n_train": 300, "n_val": 30, "n_test": 200, "leak": None, "metrics": {"kl": 1.0, "mae": 4.5}}
     results = summarize(task, data, [entry], 0, 1.0)
-    said = sections(model_card(results, task, data, "checkpoints/last.ckpt"))
-    assert "labels (ordinal), for each instance: 0 to 116 years." in said["What it predicts"]
-    assert "in years, by the head's own estimate or the median" in said["What it predicts"]
-    assert "UTKFace: https://susanqq.github.io/UTKFace/" in said["Data"] and "unknown" in said["Data"]
-    assert "**The groups of the instances (such as persons) are unknown**" in said["Protocol"]
-    assert "| mae (years) | 4.5 |" in said["Results"] and "On 200 test instances" in said["Results"]
-    assert "`Timm` (name test_resnet, pretrained auto" in said["Model"] and "- Input: 3 x 32 x 32" in said["Model"]
-    assert "resized to 32 pixels" in said["Preprocessing"]
-    assert "temperature 1.25" in said["Calibration"] and "calibrated on 40 validation rows" in said["Calibration"]
+    texts = sections(model_card(results, task, data, "checkpoints/last.ckpt"))
+    assert "labels (ordinal), for each instance: 0 to 116 years." in texts["What it predicts"]
+    assert "in years, by the head's own estimate or the median" in texts["What it predicts"]
+    assert "UTKFace: https://susanqq.github.io/UTKFace/" in texts["Data"] and "unknown" in texts["Data"]
+    assert "**The groups of the instances (such as persons) are unknown**" in texts["Protocol"]
+    assert "| mae (years) | 4.5 |" in texts["Results"] and "On 200 test instances" in texts["Results"]
+    assert "`Timm` (name test_resnet, pretrained auto" in texts["Model"] and "- Input: 3 x 32 x 32" in texts["Model"]
+    assert "resized to 32 pixels" in texts["Preprocessing"]
+    assert "temperature 1.25" in texts["Calibration"] and "calibrated on 40 validation rows" in texts["Calibration"]
     assert (
-        "non-commercial research" in said["Licences"]
-        and "test_resnet began with pretrained weights; timm gives its own under" in said["Licences"]
+        "non-commercial research" in texts["Licences"]
+        and "test_resnet began with pretrained weights; timm gives its own under" in texts["Licences"]
     )
-    assert "--data PictureFolder --data.path pictures/" in said["How to use it"]
-    assert "outside of the labels, 0 to 116 years" in said["Limits"]
+    assert "--data PictureFolder --data.path pictures/" in texts["How to use it"]
+    assert "outside of the labels, 0 to 116 years" in texts["Limits"]
     assert "No checkpoint was kept" in model_card(results, task, data)
 
 
 def test_a_published_split_without_groups_is_no_leak() -> None:
-    found = {"folds": [{"leak": None}], "leaky": False}
-    assert about_leaks(found) == "Its sets have nothing in common, as published."
+    results = {"folds": [{"leak": None}], "leaky": False}
+    assert about_leaks(results) == "Its sets have nothing in common, as published."

@@ -36,6 +36,7 @@ QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerat
 NAMES = ["vote_nll", "vote_nll_weighted", "majority_accuracy", "kl_bias"]
 LABELS = LabelSpace.nominal(["calm", "happy", "sad"])
 
+
 pytestmark = pytest.mark.usefixtures("blank")
 
 
@@ -51,21 +52,21 @@ def measured(
 def test_a_model_that_has_seen_k_raters_is_worth_k(seen: int) -> None:
     data = VotedRows(items=3000, seen=seen, folds=2, val_fraction=0.2)
     results, _ = measured(data)
-    found = results["raters"]
-    assert found["low"] < seen < found["high"] and found["worth"] == pytest.approx(seen, abs=0.35)
+    raters = results["raters"]
+    assert raters["low"] < seen < raters["high"] and raters["worth"] == pytest.approx(seen, abs=0.35)
     # A model that is k raters and a vote more is k + 1 raters.
-    np.testing.assert_allclose(found["with_model"][: 6 - seen], found["power"][seen:6], atol=0.01)
-    assert found["with_model"][0] == pytest.approx(found["nll"]) and found["most"] == len(found["power"]) - 1
+    np.testing.assert_allclose(raters["with_model"][: 6 - seen], raters["power"][seen:6], atol=0.01)
+    assert raters["with_model"][0] == pytest.approx(raters["nll"]) and raters["most"] == len(raters["power"]) - 1
 
 
 def test_a_model_better_than_all_raters(tmp_path: Path) -> None:
     data = VotedRows(items=600, least=2, most=3, seen=50, folds=2, val_fraction=0.2)
     results, _ = measured(data, tmp_path, folds=[0], key={"command": "a"})
     again, _ = measured(data, tmp_path, folds=[0], key={"command": "a"})
-    found = results["raters"]
-    assert again["raters"] == found == again["folds"][0]["raters"]
+    raters = results["raters"]
+    assert again["raters"] == raters == again["folds"][0]["raters"]
     print_table(again, LABELS)
-    assert found["worth"] is None and worth_in_words(found).startswith(f"more than {found['most']} raters")
+    assert raters["worth"] is None and worth_in_words(raters).startswith(f"more than {raters['most']} raters")
 
 
 def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,11 +85,11 @@ def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[
         combiner = DirichletMixture.fit(data.counts(data.split.train), data.groups[data.split.train])
         held = data.split.val
         model_votes = combiner.model_votes(data.features[held].numpy(), data.counts(held))
-        own = rater_equivalence(prediction, counts, combiner, model_votes=model_votes, groups=rows["group"])
-        assert fold["raters"]["worth"] == pytest.approx(own.worth, rel=1e-5)
-        assert (fold["raters"]["low"], fold["raters"]["high"]) == pytest.approx(own.interval, rel=1e-5)
-        np.testing.assert_allclose(fold["raters"]["power"], own.curve, rtol=1e-6)
-        np.testing.assert_allclose(fold["raters"]["with_model"], own.with_model, rtol=1e-4)
+        expected = rater_equivalence(prediction, counts, combiner, model_votes=model_votes, groups=rows["group"])
+        assert fold["raters"]["worth"] == pytest.approx(expected.worth, rel=1e-5)
+        assert (fold["raters"]["low"], fold["raters"]["high"]) == pytest.approx(expected.interval, rel=1e-5)
+        np.testing.assert_allclose(fold["raters"]["power"], expected.curve, rtol=1e-6)
+        np.testing.assert_allclose(fold["raters"]["with_model"], expected.with_model, rtol=1e-4)
         assert fold["raters"]["alpha"] == pytest.approx(krippendorff_alpha(counts, LABELS))
     assert results["raters"]["items"] >= max(entry["items"] for entry in entries)
     assert min(each["nll"] for each in entries) <= results["raters"]["nll"] <= max(each["nll"] for each in entries)
@@ -132,14 +133,18 @@ def test_folds_with_combiners_of_several_components(tmp_path: Path) -> None:
         parts.append(rows | power_columns(SimpleNamespace(combiner=combiner), rows, 1.5))
         one = compare_with_raters(parts[-1], LABELS)
         assert one is not None and one["components"] == [size] and one["items"] == 20 and one["most"] == 6
-        found = rater_equivalence(rows["prediction"], counts, combiner, model_votes=1.5)
-        np.testing.assert_allclose(one["power"], found.curve)
-        np.testing.assert_allclose(one["with_model"], found.with_model)
-        assert one["nll"] == pytest.approx(found.nll) and one["low"] == pytest.approx(found.interval[0])
+        equivalence = rater_equivalence(rows["prediction"], counts, combiner, model_votes=1.5)
+        np.testing.assert_allclose(one["power"], equivalence.curve)
+        np.testing.assert_allclose(one["with_model"], equivalence.with_model)
+        assert one["nll"] == pytest.approx(equivalence.nll) and one["low"] == pytest.approx(equivalence.interval[0])
         assert (np.array(one["power_error"])[4:] > 0).all() == (size > 1)
-    pooled = compare_with_raters({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, LABELS)
+    pooled = compare_with_raters(
+        {name: np.concatenate([rows_of_fold[name] for rows_of_fold in parts]) for name in parts[0]}, LABELS
+    )
     assert pooled is not None and pooled["components"] == [1, 2, 3] and pooled["items"] == 60
-    np.testing.assert_allclose(pooled["power"], np.mean([part["power"][:, :7] for part in parts], (0, 1)))
+    np.testing.assert_allclose(
+        pooled["power"], np.mean([rows_of_fold["power"][:, :7] for rows_of_fold in parts], (0, 1))
+    )
     assert "mixtures of 1 to 3 Dirichlets" in conditions_in_words(pooled)
     assert "one Dirichlet" in conditions_in_words({"items": 3, "most": 2})  # results of ldl 0.2
     assert charts.rater_equivalence(tmp_path / "pooled.png", pooled).is_file()
@@ -190,13 +195,6 @@ def test_without_validation_rows_there_is_no_second_curve() -> None:
         warnings.filterwarnings("ignore", message=".*val_fraction.*")
         results, parts = measured(VotedRows(folds=2, val_fraction=0.0))
     assert results["raters"]["with_model"] is None and "with_model" not in parts[0]
-
-
-def test_the_chart_is_drawn_with_and_without_a_model(tmp_path: Path) -> None:
-    curve = {"power": [1.1, 1.0, 0.95], "items": 40}
-    model = {"nll": 0.9, "worth": None, "low": 1.5, "high": None, "level": 0.95, "with_model": [0.9, 0.8, 0.7]}
-    for number, raters in enumerate((curve, curve | model, curve | model | {"with_model": None, "worth": 1.2})):
-        assert charts.rater_equivalence(tmp_path / f"{number}.png", raters).is_file()
 
 
 @pytest.mark.slow

@@ -233,22 +233,6 @@ def test_mixed_names_of_groups_are_text() -> None:
                 read_groups(np.array([1, wrong]), np.zeros(2))
 
 
-def test_parts_of_parquet_are_read_in_natural_order_and_below_folders_of_a_hive(tmp_path: Path) -> None:
-    for year, part, x in ((9, 2, 2.0), (9, 10, 3.0), (10, 1, 4.0), (9, 1, 1.0)):
-        folder = tmp_path / "t" / f"year={year}" / "site=a%20b"
-        folder.mkdir(parents=True, exist_ok=True)
-        parquet.write_table(pa.table({"x": [x], "age": [x]}), folder / f"part-{part}.parquet")
-    (tmp_path / "t" / "_temporary").mkdir()
-    (tmp_path / "t" / "_temporary" / "part-0.parquet").write_text("")
-    table = read_values(tmp_path / "t", group_key="site")
-    assert table.columns == ["x", "year"] and table.groups is not None and len(np.unique(table.groups)) == 1
-    np.testing.assert_array_equal(table.features, [[1, 9], [2, 9], [3, 9], [4, 10]])
-    columns = FeatureColumns(2, ["year", "x"])
-    np.testing.assert_array_equal(columns.of_file(tmp_path / "t"), table.features[:, ::-1])
-    with pytest.raises(LDLError, match="column 'site' is str 'a b' and such, not numbers"):
-        read_values(tmp_path / "t")
-
-
 def test_an_archive_of_csv_that_is_damaged_or_too_large_is_refused(tmp_path: Path) -> None:
     path = saved_csv(tmp_path, {"x": [1, 2, 3], **AGE}, "csv.gz")
     path.write_bytes(path.read_bytes()[:-9])

@@ -37,7 +37,7 @@ def test_no_other_module_lists_usual_names() -> None:
     """A literal with two names of one role, or two synonyms of a set of a split, is a second list; roles are not."""
     found = []
     for path in sorted((ROOT / "ldl").rglob("*.py")):
-        if path == ROOT / "ldl" / "tables" / "roles.py":
+        if path in (ROOT / "ldl/tables/roles.py", ROOT / "ldl/validation/option.py"):  # roles of columns, of options
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):

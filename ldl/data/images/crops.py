@@ -19,7 +19,7 @@ from numpy.lib.format import open_memmap
 from ldl.checkpoint import replacing
 from ldl.collective import process_rank
 from ldl.data.cache import retried
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import read_picture, same_bytes
 from ldl.errors import LDLError
 from ldl.jobs.executors import processors
@@ -29,7 +29,7 @@ from ldl.jobs.executors import processors
 FACE_POINTS = np.array([[0.2255, 0.216], [0.7548, 0.216], [0.490, 0.516], [0.254, 0.780], [0.726, 0.780]])
 BOX_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 LANDMARK_MARGIN = 0.2
-MISFIT = 0.85
+MAX_MISFIT = 0.85
 """Largest misfit of landmarks. FG-NET's are at most 0.1, and at least 0.93 with x and y or left and right exchanged."""
 
 _VERSION = 1
@@ -80,21 +80,21 @@ def placement(anchor: np.ndarray | None, width: int, height: int, size: int, mar
 
 def _check_plausible(anchor: np.ndarray, width: int, height: int) -> None:
     """Raise LDLError, with the likely cause, for points that cannot be pixels of a face in an image of this size."""
-    what, top = ("box" if len(anchor) == 4 else "landmarks"), anchor[1] - anchor[0]
-    culprit = f"the {what} {anchor.round(2).tolist()} in an image of {width}x{height}"
+    kind, top = ("box" if len(anchor) == 4 else "landmarks"), anchor[1] - anchor[0]
+    culprit = f"the {kind} {anchor.round(2).tolist()} in an image of {width}x{height}"
     x, y = anchor.T
     area = (x * np.roll(y, -1) - np.roll(x, -1) * y).sum() / 2
     if anchor.min() >= 0 and anchor.max() <= 1 and np.ptp(anchor) > 0:
         raise LDLError(f"{culprit}: shares of its sides, not pixels? multiply x by {width} and y by {height}")
-    if what == "box" and area <= 0:
+    if kind == "box" and area <= 0:
         raise LDLError(
             f"{culprit} is mirrored or empty; its corners go clockwise, x before y, from the face's upper left"
         )
-    if what == "box" and top[0] < 0 and top[1] == 0:
+    if kind == "box" and top[0] < 0 and top[1] == 0:
         raise LDLError(f"{culprit} is upside down; its corners begin with the face's upper left: exchange them")
     if ((centre := anchor.mean(0)) < -0.5).any() or (centre > (width, height)).any():
         raise LDLError(f"{culprit} lies outside of it; points are x, y in pixels of the image, rotated upright")
-    if what == "landmarks" and _misfit(anchor) > MISFIT:
+    if kind == "landmarks" and _misfit(anchor) > MAX_MISFIT:
         raise LDLError(
             f"{culprit} are no face; x before y, eyes, nose, mouth's corners, each from left to right in the image"
         )
@@ -175,7 +175,7 @@ def readable(failed: dict[int, str], count: int) -> np.ndarray:
     return np.setdiff1d(np.arange(count), list(failed))
 
 
-def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: Path) -> Crops:
+def cached_crops(records: ImageRecords, size: int, margin: float | None, cache: Path) -> Crops:
     """Return the crops of all images, from the cache if possible.
 
     The key covers every image's path, size and modification time, its anchor, and the options. Images that an earlier
@@ -224,7 +224,7 @@ def _failures(content: bytes) -> dict[int, str]:
     return {int(row): reason for row, reason in json.loads(content).items()}
 
 
-def _fill(file: Path, records: FaceRecords, rows: Sequence[int], size: int, margin: float | None) -> dict[int, str]:
+def _fill(file: Path, records: ImageRecords, rows: Sequence[int], size: int, margin: float | None) -> dict[int, str]:
     """Write the crops of some images into the file, and return by row why images cannot be read."""
     failed: dict[int, str] = {}
     if len(rows) == len(records):

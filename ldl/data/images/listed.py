@@ -14,7 +14,7 @@ from ldl.annotations import Annotations
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.data.images.module import Images
-from ldl.data.images.records import PARTS, FaceProtocol, FaceRecords, SplitRequest, TrainTest
+from ldl.data.images.records import PUBLISHED_SPLIT, ImageRecords, SplitProtocol, SplitRequest, TrainTest
 from ldl.data.names import VALUE_KEYS, find_group, find_name, find_split, find_usual, split_sets
 from ldl.data.pictures import SUFFIXES, list_pictures, one_side
 from ldl.data.sources import SOURCES, absent
@@ -65,42 +65,42 @@ def _image_columns(table: CsvTable | Parquet) -> list[str]:
     return named or usual
 
 
-def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, list[str]]:
+def listed_files(table: CsvTable | Parquet, chosen: str | None) -> tuple[str, list[str]]:
     """Return the column of the image files of a list, and their paths relative to the folder of the list.
 
     Args:
         table: The list.
-        given: The column, or None to look for a usual name.
+        chosen: The column, or None to look for a usual name.
 
     Raises:
         LDLError: The column is absent, or an entry names no image or is a URL.
     """
-    place = table.path
+    path = table.path
     table.others()  # every column has a name
-    column = find_usual(place, _image_columns(table), "image files", "path_column", given, table.header)
+    column = find_usual(path, _image_columns(table), "image files", "path_column", chosen, table.header)
     if column is None:
         usual = ", ".join(USUAL["image"])
         raise LDLError(
-            f"{place}: no image files under {usual}; it has {some(table.header, 20)}: pass --data.path_column"
+            f"{path}: no image files under {usual}; it has {some(table.header, 20)}: pass --data.path_column"
         )
     why = ["which names no image"] if isinstance(table, CsvTable) else []
     files = list(map(str, table.groups(column, *why)))
     if remote := [file for file in files if "://" in file]:
         raise LDLError(
-            f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
+            f"{path}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
         )
-    return column, [as_stored(file, _folder_of(place)) for file in files]
+    return column, [as_stored(file, _folder_of(path)) for file in files]
 
 
-def _folder_of(place: Path) -> Path:
+def _folder_of(path: Path) -> Path:
     """Return the folder that paths in a list are relative to; a list in Parquet may be a folder of files."""
-    return place if place.is_dir() else place.parent
+    return path if path.is_dir() else path.parent
 
 
 def _groups(request: SplitRequest) -> np.ndarray:
-    if request.records.persons is None:
+    if request.records.groups is None:
         raise LDLError("the images have no groups to keep apart; name their column with data.group_key")
-    return request.records.persons
+    return request.records.groups
 
 
 def _published(request: SplitRequest) -> TrainTest | Fold:
@@ -109,7 +109,7 @@ def _published(request: SplitRequest) -> TrainTest | Fold:
             "protocol published follows a split that the list names; give its column with data.split_column, or set "
             "another data.protocol"
         )
-    return PARTS.rows(request)
+    return PUBLISHED_SPLIT.rows(request)
 
 
 def _random(request: SplitRequest, groups: np.ndarray | None = None) -> TrainTest:
@@ -170,15 +170,15 @@ class ListedImages(Images):
         group_key: Column of the groups; None takes the only usual one, such as ``patient``.
     """
 
-    protocols: ClassVar[dict[str, FaceProtocol]] = {
-        "published": replace(PARTS, rows=_published),
-        "group_exclusive": FaceProtocol(lambda request: _random(request, _groups(request)), False),
-        "leave_one_group_out": FaceProtocol(
+    protocols: ClassVar[dict[str, SplitProtocol]] = {
+        "published": replace(PUBLISHED_SPLIT, rows=_published),
+        "group_exclusive": SplitProtocol(lambda request: _random(request, _groups(request)), False),
+        "leave_one_group_out": SplitProtocol(
             lambda request: leave_one_group_out(_groups(request), request.fold),
             False,
             lambda request: len(np.unique(_groups(request))),
         ),
-        "random_kfold": FaceProtocol(_random, True),
+        "random_kfold": SplitProtocol(_random, True),
     }
 
     path: str = option(kw_only=True, role="path")
@@ -200,34 +200,34 @@ class ListedImages(Images):
 
     def locate(self) -> Path:
         """Return the file or folder ``path``. Raises LDLError if it is absent."""
-        place = self.find(self.path)
+        path = self.find(self.path)
         names = [base.__name__ for base in type(self).__mro__ if base.__name__ in SOURCES]
-        if names and not place.exists():
-            raise absent(names[0], place, None if Path(self.path).is_absolute() else self.data_root)
-        return check_found(place, self.path)
+        if names and not path.exists():
+            raise absent(names[0], path, None if Path(self.path).is_absolute() else self.data_root)
+        return check_found(path, self.path)
 
     def read(self) -> Listing:
         """Read the list, or the names in the folder. Raises LDLError."""
-        place = self.locate()
-        if (table := open_named(place)) is not None:
+        path = self.locate()
+        if (table := open_named(path)) is not None:
             return self.of_table(table)
-        if not place.is_dir():
-            raise LDLError(f"{place}: a list of images is a .csv or Parquet file, or a folder of images")
-        return self._of_folder(place)
+        if not path.is_dir():
+            raise LDLError(f"{path}: a list of images is a .csv or Parquet file, or a folder of images")
+        return self._of_folder(path)
 
     def of_table(self, table: CsvTable | Parquet) -> Listing:
         """Return the images of a table. Raises LDLError for a missing column, or an entry without a name."""
-        place, header = table.path, table.others()
+        path, header = table.path, table.others()
         column, files = listed_files(table, self.path_column)
-        others = [name for name in header if name not in {column, *self.columns_of_votes(header, place)}]
-        split = find_split(place, others, self.split_column, self._needed)
+        others = [name for name in header if name not in {column, *self.columns_of_votes(header, path)}]
+        split = find_split(path, others, self.split_column, self._needed)
         named = header if self.group_key else others  # a rater is a group only if that is the wish
-        group = find_group(place, [name for name in named if name != split], self.group_key, self.group_needed)
+        group = find_group(path, [name for name in named if name != split], self.group_key, self.group_needed)
         frame = table.texts(header)
         for name in filter(None, (split if self._splits else None, group)):
             frame[name] = table.groups(name)
         frame[column] = files
-        return Listing(frame, _folder_of(place), str(place), column, split, group, table)
+        return Listing(frame, _folder_of(path), str(path), column, split, group, table)
 
     @property
     def _splits(self) -> bool:
@@ -255,7 +255,7 @@ class ListedImages(Images):
         frame["folder"] = [names[0] if names else "" for names in above]
         return Listing(frame, folder, str(folder), "path", "split" if split else None)
 
-    def records_of(self, listing: Listing) -> FaceRecords:
+    def records_of(self, listing: Listing) -> ImageRecords:
         """Return one record for each image, without values.
 
         Raises:
@@ -275,21 +275,21 @@ class ListedImages(Images):
         if split is not None:
             facts["part"] = split_sets(Path(listing.source), split, firsts[split])
         groups = None if listing.group is None else np.array(firsts[listing.group], str)
-        return FaceRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
+        return ImageRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
 
-    def settle(self, listing: Listing, records: FaceRecords, content: str) -> None:
+    def settle(self, listing: Listing, records: ImageRecords, content: str) -> None:
         """Choose the protocol, and print the columns that are used and the ``content`` of the list. Raises LDLError."""
         if self.protocol is None:
-            usual: ImageProtocol = "random_kfold" if records.persons is None else "group_exclusive"
+            usual: ImageProtocol = "random_kfold" if records.groups is None else "group_exclusive"
             self.protocol = "published" if listing.split else usual
         self.leaky, published = self._protocol.leaky, self.protocol == "published"
         if listing.table is not None:
-            found = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
-            self.chosen = {**self.chosen, **found}
-            for name, value in found.items():
+            names = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
+            self.chosen = {**self.chosen, **names}
+            for name, value in names.items():
                 setattr(self, name, value)
         named = {"images": listing.column, "split": listing.split if published else None, "group": listing.group}
-        columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
+        columns = [f"{role} {name!r}" for role, name in named.items() if name] if listing.table is not None else []
         unused = "" if published or not listing.split else f"; protocol {self.protocol} does not use {listing.split!r}"
         self.report_columns(", ".join([*columns, content]) + unused)
 
@@ -297,7 +297,7 @@ class ListedImages(Images):
     def preprocessing(self) -> dict[str, Any]:
         return {**super().preprocessing, "faces": False}
 
-    def side(self, records: FaceRecords) -> int:
+    def side(self, records: ImageRecords) -> int:
         """Return the side of the crops in pixels. Raises LDLError for images of several sizes and no ``crop_size``."""
         return self.crop_size or one_side(records.paths())
 
@@ -334,16 +334,15 @@ class ImageLDL(Annotated, ListedImages):
             listing.check_repeats()
         votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell, apart=apart)
         records = replace(records.take(rows), values=votes.shares)
-        if records.persons is None and apart is not None and votes.groups is not None:
-            records, listing.group = replace(records, persons=np.array(list(map(str, votes.groups)))), apart.group
+        if records.groups is None and apart is not None and votes.groups is not None:
+            records, listing.group = replace(records, groups=np.array(list(map(str, votes.groups)))), apart.group
         self._check(votes, records, listing.source)
         self.settle(listing, records, str(votes))
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
         if votes.counted:
             columns["votes"] = torch.tensor(votes.votes[self.rows], dtype=torch.float32)
-        known = self.records
-        return Loaded(votes.labels, columns, groups=known.persons, names=known.files, copies=copies)
+        return Loaded(votes.labels, columns, groups=self.records.groups, names=self.records.files, copies=copies)
 
     def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
         """Return the columns that are votes, or describe votes; none if votes stand in a file of their own."""
@@ -359,7 +358,7 @@ class ImageLDL(Annotated, ListedImages):
         """Whether a given ``group_key`` must be in the list: it may be in a file of votes."""
         return super().group_needed and self.votes is None
 
-    def _check(self, votes: Annotations, records: FaceRecords, source: str) -> None:
+    def _check(self, votes: Annotations, records: ImageRecords, source: str) -> None:
         """Raise LDLError for shares of different sums, and for a ``group_key`` that no file has."""
         sums = votes.votes
         if not votes.counted and np.ptp(sums) > 0.01 * sums.max():
@@ -368,7 +367,7 @@ class ImageLDL(Annotated, ListedImages):
                 f"{source}: the shares of {first} sum to {sums.min():g}, and those of {last} to {sums.max():g}; "
                 "correct them, or name the column with the number of votes with --data.votes_column"
             )
-        if records.persons is None and self.group_key is not None and self._needed:
+        if records.groups is None and self.group_key is not None and self._needed:
             raise LDLError(f"neither {source} nor {self.votes} has a column {self.group_key!r}; correct data.group_key")
 
 
@@ -396,13 +395,12 @@ class ImageValues(Valued, ListedImages):
             )
         records = self.records_of(listing)
         listing.check_repeats()
-        place, header = listing.table.path, listing.table.others()
-        key = find_name(place, header, "value", "value_key", self.value_key, VALUE_KEYS)
+        path, header = listing.table.path, listing.table.others()
+        key = find_name(path, header, "value", "value_key", self.value_key, VALUE_KEYS)
         self.value_key = self.chosen["value_key"] = key
         records = replace(records, values=listing.table.numbers([key])[:, 0])
         self.settle(listing, records, f"value {key!r}")
         labels = self.choose_labels(records.values, self.path)
         copies = self.cut_out(records, self.side(records), None)
-        known = self.records
-        target = self.encode_as(labels)(known.values)
-        return Loaded(labels, {"target": target}, known.values, known.persons, known.files, copies=copies)
+        values, groups, files = self.records.values, self.records.groups, self.records.files
+        return Loaded(labels, {"target": self.encode_as(labels)(values)}, values, groups, files, copies=copies)

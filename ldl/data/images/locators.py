@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.errors import LDLError
 from ldl.plugins import load_registered
 
@@ -51,7 +51,7 @@ class Locator(Protocol):
 
     def detect(
         self, folder: Path, files: list[str], detector: Detector, alignment: str | None, cache: Path
-    ) -> tuple[FaceRecords, dict[str, np.ndarray]]:
+    ) -> tuple[ImageRecords, dict[str, np.ndarray]]:
         """Return a record per detected object, and further columns of predictions.
 
         Args:

@@ -12,7 +12,7 @@ from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.images.crops import Crops, cached_crops, readable
-from ldl.data.images.records import FaceProtocol, FaceRecords, SplitRequest
+from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest
 from ldl.data.pictures import describe, units
 from ldl.errors import LDLError, did_you_mean
 from ldl.options import buffer, option, options
@@ -49,11 +49,11 @@ class Images(LDLDataModule):
         channels: 3, or 1 for grey images.
     """
 
-    protocols: ClassVar[dict[str, FaceProtocol]]
+    protocols: ClassVar[dict[str, SplitProtocol]]
     mirrored: ClassVar[bool] = True
     channels = 3  # type: int
     crops: Crops = buffer()
-    records: FaceRecords = buffer()
+    records: ImageRecords = buffer()
     unserved = (*LDLDataModule.unserved, "records", "values", "groups", "copies", "names")
 
     path: str | None = option(default=None, role="path")
@@ -66,15 +66,15 @@ class Images(LDLDataModule):
     cache_dir: str | None = option(default=None, role="place", is_path=True)
 
     @property
-    def _protocol(self) -> FaceProtocol:
+    def _protocol(self) -> SplitProtocol:
         # Looked up by name each time, since protocols hold functions that cannot be sent to loader processes.
-        name, known = str(self.protocol), self.protocols
-        if name not in known:
-            near, owner = did_you_mean(name, known), type(self).__name__
-            raise LDLError(f"{owner} has no protocol {name!r}{near}; one of {', '.join(known)}")
-        return known[name]
+        name, protocols = str(self.protocol), self.protocols
+        if name not in protocols:
+            near, owner = did_you_mean(name, protocols), type(self).__name__
+            raise LDLError(f"{owner} has no protocol {name!r}{near}; one of {', '.join(protocols)}")
+        return protocols[name]
 
-    def cut_out(self, records: FaceRecords, size: int, margin: float | None) -> np.ndarray:
+    def cut_out(self, records: ImageRecords, size: int, margin: float | None) -> np.ndarray:
         """Make or find the crops, and report unreadable images and copies.
 
         Sets ``crops``, ``rows`` (the readable rows of ``records``) and ``records`` (their records).
@@ -108,47 +108,47 @@ class Images(LDLDataModule):
         # Find transforms that fail, or give several sizes, before training begins.
         for pipeline in self.pipelines.values():
             pipeline.batch([self.crops[self.rows[0]]] * PROBES, np.arange(PROBES))
-        self.records = known = records.take(self.rows)
-        if known.persons is None:
-            self.leaky = None
         copies = self.crops.copies(records.paths())[self.rows]
-        self._report_copies(copies, known)
+        self.records = records.take(self.rows)
+        if self.records.groups is None:
+            self.leaky = None
+        self._report_copies(copies)
         return copies
 
     @property
     def _keeps_together(self) -> bool:
         return not (self.split_copies or self._protocol.published)
 
-    def _report_copies(self, copies: np.ndarray, known: FaceRecords) -> None:
+    def _report_copies(self, copies: np.ndarray) -> None:
         """Print how many images are copies, and mark a protocol that may split them."""
-        if not (report := describe(copies, known.files, known.values)):
+        groups = self.records.groups
+        if not (report := describe(copies, self.records.files, self.records.values)):
             return
-        persons, joined = known.persons, units(copies, known.persons)
-        if not self._keeps_together and (persons is None or len(np.unique(joined)) < len(np.unique(persons))):
+        joined = units(copies, groups)
+        if not self._keeps_together and (groups is None or len(np.unique(joined)) < len(np.unique(groups))):
             self.leaky = True
         if process_rank() == 0:
-            kept = (
-                "are kept in one part of a split" if self._keeps_together else f"stay where {self.protocol} puts them"
-            )
-            print(f"{report}; they {kept}", flush=True)
+            together, apart = "are kept in one part of a split", f"stay where {self.protocol} puts them"
+            print(f"{report}; they {together if self._keeps_together else apart}", flush=True)
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """Return the images ``rows``, transformed: (B, channels, H, W) uint8, RGB or grey."""
         return self.pipelines[train].batch([self.crops[row] for row in self.rows[rows]], seeds)
 
     def cut(self) -> Fold:
-        """Return the rows of one fold; the validation set takes whole persons if they are known. Raises LDLError."""
+        """Return the rows of one fold; the validation set takes whole groups if they are known. Raises LDLError."""
         request = self._request
         if not 0 <= self.fold < self.num_folds:
             raise LDLError(f"fold {self.fold} must be in 0..{self.num_folds - 1}, the folds of {self.protocol}")
-        rows, persons = self._protocol.rows(request), request.records.persons
+        rows, groups = self._protocol.rows(request), request.records.groups
         if not isinstance(rows, Fold):
-            rows = with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, persons)
-        own, copies = self._own, np.arange(self.size) if self.copies is None or self.split_copies else self.copies
+            rows = with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, groups)
+        split_rows = self._split_rows
+        copies = np.arange(self.size) if self.copies is None or self.split_copies else self.copies
         if self._keeps_together:
-            rows = keep_together(rows, self._protocol.units(copies[own], persons))
-        train, val, test = (own[part] for part in (rows.train, rows.val, rows.test))
-        extra = np.setdiff1d(np.arange(self.size), own)
+            rows = keep_together(rows, self._protocol.units(copies[split_rows], groups))
+        train, val, test = (split_rows[numbers] for numbers in (rows.train, rows.val, rows.test))
+        extra = np.setdiff1d(np.arange(self.size), split_rows)
         extra = extra[~np.isin(copies[extra], copies[np.concatenate([val, test])])]
         fold = Fold(np.sort(np.concatenate([train, extra])), val, test)
         unused = self.size - len(fold.train) - len(val) - len(test)
@@ -161,15 +161,15 @@ class Images(LDLDataModule):
         return self._protocol.count(self._request)
 
     @property
-    def _own(self) -> np.ndarray:
+    def _split_rows(self) -> np.ndarray:
         """Rows without extra images."""
         extra = self.records.extra
         return np.arange(len(self.records)) if extra is None else np.flatnonzero(~extra)
 
     @property
     def _request(self) -> SplitRequest:
-        own = self.records if self.records.extra is None else self.records.take(self._own)
-        return SplitRequest(own, self.folds, self.fold, self.fold_seed, None, self.skip_unreadable)
+        records = self.records if self.records.extra is None else self.records.take(self._split_rows)
+        return SplitRequest(records, self.folds, self.fold, self.fold_seed, None, self.skip_unreadable)
 
     @property
     def content_key(self) -> str:

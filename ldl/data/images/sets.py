@@ -65,15 +65,15 @@ class FERPlus(ImageLDL):
         frame = frame.assign(split=parts, path=[f"{a}/{b}" for a, b in zip(folders, frame["Image name"])])
         frame[labels] = counts
         # Rows without a name have no image.
-        there = [bool(name) and (folder / path).is_file() for name, path in zip(frame["Image name"], frame["path"])]
-        lines = [f"{sum(there):,} of {len(frame):,} listed images are there"]
-        if not all(there) and self.missing_images == "error":
-            first = frame["path"][[not found for found in there]].iloc[0]
+        present = [bool(name) and (folder / path).is_file() for name, path in zip(frame["Image name"], frame["path"])]
+        lines = [f"{sum(present):,} of {len(frame):,} listed images are there"]
+        if not all(present) and self.missing_images == "error":
+            first = frame["path"][[not exists for exists in present]].iloc[0]
             raise LDLError(
                 f"{file}: {lines[0]}, the first that is not is {first}; add them, or leave them out with "
                 "--data.missing_images leave_out"
             )
-        frame = frame[there]
+        frame = frame[present]
         if (again := frame["path"].duplicated()).any():
             lines.append(f"{again.sum():,} are listed again and left out, such as {frame['path'][again].iloc[0]}")
             frame = frame[~again]

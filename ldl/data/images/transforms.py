@@ -15,9 +15,9 @@ from ldl.errors import LDLError
 
 Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
-CHANNELS = 4
+MAX_CHANNELS = 4
 """Most channels of an image. With more channels, and at most this many rows, an output is taken for channels first."""
-LARGEST = 2**14
+MAX_NUMBER = 2**14
 """Largest number in the transforms of a checkpoint, such as the side of an image."""
 
 
@@ -130,7 +130,7 @@ class Pipeline:
                 "end them with Resize, or with a crop of one size"
             )
         (shape,) = shapes
-        if len(shape) != 3 or shape[2] > CHANNELS >= shape[0]:
+        if len(shape) != 3 or shape[2] > MAX_CHANNELS >= shape[0]:
             raise LDLError(
                 f"image transforms give shape {shape}, channels first, as ToTensorV2 does; leave it out: they must "
                 "give (height, width, channels), and ldl makes the tensors"
@@ -147,10 +147,10 @@ class Pipeline:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], channels: int = 3) -> Pipeline:
-        """Rebuild a pipeline. Raises LDLError for unknown transforms, or numbers beyond ``LARGEST``."""
+        """Rebuild a pipeline. Raises LDLError for unknown transforms, or numbers beyond ``MAX_NUMBER``."""
         try:
-            if (largest := _largest(state)) > LARGEST:
-                raise ValueError(f"they use {largest}, and at most {LARGEST} pixels are allowed")
+            if (largest := _largest(state)) > MAX_NUMBER:
+                raise ValueError(f"they use {largest}, and at most {MAX_NUMBER} pixels are allowed")
             return cls(A.from_dict(state).transforms, channels)
         except Exception as error:  # the errors of albumentations' own checks have no common base
             reason = " ".join(str(error).split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import zipfile
@@ -18,9 +17,9 @@ from ldl.data.cache import cached_folder, files_key
 from ldl.data.storage import RowFile, Storage
 from ldl.errors import LDLError
 from ldl.validation.archive import check_archive, check_mat, check_npy
-from ldl.validation.files import ABSENT, check_file, visible
+from ldl.validation.files import ABSENT, check_file, library_errors, visible
 
-ALL = Storage(np.inf)
+IN_MEMORY = Storage(np.inf)
 
 
 class Members(Mapping[str, Any]):
@@ -40,7 +39,7 @@ class Members(Mapping[str, Any]):
 
 
 def open_arrays(
-    path: Path, storage: Storage = ALL, check: Callable[[Mapping[str, Any]], object] = lambda arrays: None
+    path: Path, storage: Storage = IN_MEMORY, check: Callable[[Mapping[str, Any]], object] = lambda arrays: None
 ) -> Mapping[str, Any]:
     """Return the matrices in a .mat or .npz file, or in a folder of .npy files, by their names.
 
@@ -63,27 +62,16 @@ def open_arrays(
             f"{path}: unknown kind of file {path.suffix!r}; save a table as .csv with commas between fields, or as "
             ".parquet, .npz or .mat"
         )
-    with _refuses_damage(path):
+    with library_errors(path, path.suffix):
         if kind == ".mat":
             check_mat(path)
             return scipy.io.loadmat(str(path))
         check_archive(path)
         with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        if sum(member.file_size for member in members) > storage.in_memory * 2**20:
+            sizes = {file.filename[:-4]: file.file_size for file in archive.infolist() if _is_matrix(file)}
+        if sum(sizes.values()) > storage.in_memory * 2**20:
             return _unpacked(path, storage, check)
-        return Members({member.filename[:-4]: partial(_member, path, member.filename[:-4]) for member in members})
-
-
-@contextlib.contextmanager
-def _refuses_damage(path: Path) -> Iterator[None]:
-    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
-    try:
-        yield
-    except (LDLError, MemoryError):
-        raise
-    except Exception as error:
-        raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
+        return Members({name: partial(_member, path, name) for name in sizes})
 
 
 def _open_folder(folder: Path) -> Members:
@@ -94,8 +82,12 @@ def _open_folder(folder: Path) -> Members:
     return Members({path.stem: partial(RowFile.open, path) for path in files})
 
 
+def _is_matrix(member: zipfile.ZipInfo) -> bool:
+    return member.filename.endswith(".npy")
+
+
 def _member(path: Path, name: str) -> np.ndarray:
-    with _refuses_damage(path):
+    with library_errors(path, path.suffix):
         with zipfile.ZipFile(path) as archive, archive.open(member := archive.getinfo(f"{name}.npy")) as stream:
             check_npy(f"{path}: {name!r}", stream, member.file_size)
         with np.load(path, allow_pickle=False) as arrays:
@@ -106,11 +98,10 @@ def _unpacked(path: Path, storage: Storage, check: Callable[[Mapping[str, Any]],
     """Return the matrices of a .npz file as rows in the cache, where they are kept if they pass the ``check``."""
 
     def unpack(folder: Path) -> None:
-        with _refuses_damage(path), zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if member.filename.endswith(".npy"):
-                    with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
-                        shutil.copyfileobj(packed, file, 2**22)
+        with library_errors(path, path.suffix), zipfile.ZipFile(path) as archive:
+            for member in filter(_is_matrix, archive.infolist()):
+                with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
+                    shutil.copyfileobj(packed, file, 2**22)
         check(_members_in(folder, path))
 
     folder = storage.tables / files_key([path], "npz")

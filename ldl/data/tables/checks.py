@@ -15,12 +15,12 @@ NORMALIZE = "correct the file, or pass --data.normalize true to divide rows by t
 R = TypeVar("R", np.ndarray, RowFile)
 
 
-def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False) -> Any:
+def check_matrix(path: Path | str, role: str, array: Any, missing: bool = False) -> Any:
     """Return a finite (N, F) float64 matrix; rows in a file are checked in blocks and stay there.
 
     Args:
         path: Origin of the matrix, for messages.
-        what: Its name in messages.
+        role: Its name in messages.
         array: The matrix.
         missing: Accept NaN.
 
@@ -28,21 +28,21 @@ def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False)
         LDLError: Another shape, or an entry that is not a finite number.
     """
     if not isinstance(array, RowFile):
-        array = np.asarray(as_full(array, f"{path}: {what}"))
+        array = np.asarray(as_full(array, f"{path}: {role}"))
     if len(array.shape) != 2 or 0 in array.shape:
-        raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")
+        raise LDLError(f"{path}: {role} have shape {array.shape}; a matrix with one row a sample is needed")
     # Of rows in a file only the type is checked here.
-    numbers = to_numbers(np.empty(0, array.dtype) if isinstance(array, RowFile) else array, f"{path}: {what} are")
+    numbers = to_numbers(np.empty(0, array.dtype) if isinstance(array, RowFile) else array, f"{path}: {role} are")
     array = array if isinstance(array, RowFile) else numbers
     for start, block in blocks_of(array):
         # In float32, LARGEST would be infinite.
         bad = ~((np.abs(block) <= np.float64(LARGEST)) | (missing & np.isnan(block)))
         if bad.any():
-            place, column = np.argwhere(bad)[0]
-            source, row = origin(array, str(path), start + place)
+            index, column = np.argwhere(bad)[0]
+            source, row = origin(array, str(path), start + index)
             name = array.column(column) if isinstance(array, RowFile) else column
             raise LDLError(
-                f"{source}: {what} row {row}, column {name} is {block[place, column]}; every entry must be a finite "
+                f"{source}: {role} row {row}, column {name} is {block[index, column]}; every entry must be a finite "
                 f"number, at most {LARGEST:g}"
             )
     return array
@@ -63,9 +63,9 @@ def check_distributions(rows: R, source: str, normalize: bool = False, fix: str 
     sums = np.empty(len(rows))
     for start, block in blocks_of(rows):
         if len(negative := np.argwhere(block < 0)):
-            place, column = negative[0]
-            where = "{}: distribution row {}".format(*origin(rows, source, start + place))
-            raise LDLError(f"{where}, label {column} is {block[place, column]:g}; mass must not be negative")
+            index, column = negative[0]
+            where = "{}: distribution row {}".format(*origin(rows, source, start + index))
+            raise LDLError(f"{where}, label {column} is {block[index, column]:g}; mass must not be negative")
         sums[start : start + len(block)] = block.sum(1, dtype=np.float64)
     if len(off := np.flatnonzero(sums <= 0 if normalize else ~(np.abs(sums - 1) <= 1e-3))):
         where = "{}: distribution row {}".format(*origin(rows, source, off[0]))

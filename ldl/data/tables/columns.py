@@ -17,7 +17,7 @@ import numpy as np
 from ldl.errors import LDLError, some
 from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 
-Kind = Literal["number", "date", "category"]
+ColumnKind = Literal["number", "date", "category"]
 MOST_CATEGORIES = 30
 """Categories of a column with a feature each; the others share one."""
 UNIQUE_ROWS = 50
@@ -38,7 +38,7 @@ FOREIGN = {
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnEncoding:
     """How one column becomes features, which are float64.
 
     A category is a feature of zeros and ones for each entry of ``categories``, for other text if ``other``, and for
@@ -55,14 +55,14 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     categories: Sequence[str] = ()
     other: bool = False
     missing: bool = False
     fill: Sequence[float] | None = None
 
     @classmethod
-    def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray) -> Column:
+    def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray) -> ColumnEncoding:
         """Learn a column from the typed entries of training rows with weights; ``fill`` learns medians for gaps."""
         import pandas
 
@@ -74,8 +74,8 @@ class Column:
             return cls(name, kind, sorted(kept), len(counts) > len(kept), missing)
         if not fill:
             return cls(name, kind)
-        known = entries.notna().to_numpy()
-        medians = [_median(part, weight[known]) for part in _parts(kind, entries[known])]
+        present = entries.notna().to_numpy()
+        medians = [_median(numbers, weight[present]) for numbers in _parts(kind, entries[present])]
         return cls(name, kind, missing=missing, fill=medians)
 
     @property
@@ -84,21 +84,21 @@ class Column:
         if self.kind == "category":
             texts = [*self.categories, *["other"] * self.other, *["missing"] * self.missing]
             return [f"{self.name}={text}" for text in texts]
-        own = [self.name] if self.kind == "number" else [f"{self.name} {part}" for part in PARTS]
-        return own + [f"{self.name} missing"] * self.missing
+        names = [self.name] if self.kind == "number" else [f"{self.name} {part}" for part in PARTS]
+        return names + [f"{self.name} missing"] * self.missing
 
     def transform(self, entries: Any) -> Iterator[np.ndarray]:
         """Yield the features (N,) of typed entries. Raises LDLError for entries of another kind."""
         gaps = entries.isna().to_numpy()
         if self.kind == "category":
             codes = {text: number for number, text in enumerate(self.categories)}
-            found = np.array([codes.get(text, -1) for text in entries], np.int64)
-            yield from (found == number for number in range(len(codes)))
+            code_of = np.array([codes.get(text, -1) for text in entries], np.int64)
+            yield from (code_of == number for number in range(len(codes)))
             if self.other:
-                yield (found < 0) & ~gaps
+                yield (code_of < 0) & ~gaps
         else:
-            for part, median in zip(_parts(self.kind, entries), self.fill or [np.nan] * len(PARTS)):
-                yield np.where(gaps, median, part)
+            for numbers, median in zip(_parts(self.kind, entries), self.fill or [np.nan] * len(PARTS)):
+                yield np.where(gaps, median, numbers)
         if self.missing:
             yield gaps
 
@@ -107,7 +107,7 @@ class Column:
 class Encoding:
     """How the columns of a typed frame become features; checkpoints hold it as plain values."""
 
-    columns: Sequence[Column]
+    columns: Sequence[ColumnEncoding]
 
     @classmethod
     def fit(cls, frame: Any, fill: bool, weight: np.ndarray | None = None) -> Encoding:
@@ -119,17 +119,17 @@ class Encoding:
             weight: (N,) weights of the rows; None weighs them equally.
         """
         weight = np.ones(len(frame)) if weight is None else np.asarray(weight, np.float64)
-        return cls([Column.fit(str(name), entries, fill, weight) for name, entries in frame.items()])
+        return cls([ColumnEncoding.fit(str(name), entries, fill, weight) for name, entries in frame.items()])
 
     @classmethod
     def of_numbers(cls, names: Sequence[str]) -> Encoding:
         """Return the encoding of numbers as they are."""
-        return cls([Column(name, "number") for name in names])
+        return cls([ColumnEncoding(name, "number") for name in names])
 
     @classmethod
     def from_state(cls, state: Sequence[dict[str, Any]]) -> Encoding:
         """Return the encoding of a checkpoint, whose form ``ldl.validation.checkpoint`` has checked."""
-        return cls([Column(**column) for column in state])
+        return cls([ColumnEncoding(**column) for column in state])
 
     def state(self) -> list[dict[str, Any]]:
         """Return plain values."""
@@ -170,16 +170,16 @@ class Encoding:
             LDLError: An entry is not of the kind of its column.
         """
         features = np.empty((len(frame), len(self.names)))
-        place = 0
+        position = 0
         for column in self.columns:
             entries = as_kind(column.kind, frame[column.name], f"{source}: column {column.name!r} is")
             for feature in column.transform(entries):
-                features[:, place] = feature
-                place += 1
+                features[:, position] = feature
+                position += 1
         return features
 
 
-def column_kind(entries: Any) -> Kind:
+def column_kind(entries: Any) -> ColumnKind:
     """Return the kind of a column of a typed frame."""
     return "number" if entries.dtype.kind == "f" else "date" if entries.dtype.kind == "M" else "category"
 
@@ -207,16 +207,16 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
     import pandas
 
     columns = {}
-    for place, name in enumerate(frame.columns):
-        said = f"{source}: column {str(name)!r} is"
-        given = frame.iloc[:, place]
-        entries = as_kind(_found_kind(given), given, said)
-        by_text = column_kind(entries) == "category" and given.dtype.name != "category"
+    for position, name in enumerate(frame.columns):
+        subject = f"{source}: column {str(name)!r} is"
+        column = frame.iloc[:, position]
+        entries = as_kind(_found_kind(column), column, subject)
+        by_text = column_kind(entries) == "category" and column.dtype.name != "category"
         out = f"leave it out with {option} {name}" if option else "leave it out"
-        if by_text and (what := _foreign(entries)) is not None:
+        if by_text and (meaning := _foreign(entries)) is not None:
             codes = f"--data.category_columns {name}" if option else ".astype('category')"
             raise LDLError(
-                f"{said} {entries[entries.notna()].iloc[0]!r}, and its texts look like {what}, {out}, or "
+                f"{subject} {entries[entries.notna()].iloc[0]!r}, and its texts look like {meaning}, {out}, or "
                 f"make it a category with {codes}"
             )
         if by_text and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
@@ -228,19 +228,19 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
     return pandas.DataFrame(columns)
 
 
-def _found_kind(entries: Any) -> Kind:
+def _found_kind(entries: Any) -> ColumnKind:
     if entries.dtype.kind == "M":
         return "date"
     if entries.dtype.name == "category":
         return "category"
     if entries.dtype.kind not in TEXT:
         return "number"
-    known = entries[entries.notna()]
-    if len(known) and known.map(is_date).all():
+    present = entries[entries.notna()]
+    if len(present) and present.map(is_date).all():
         return "date"
-    if not len(known) or not known.map(lambda entry: isinstance(entry, str)).all():
+    if not len(present) or not present.map(lambda entry: isinstance(entry, str)).all():
         return "number"
-    texts = known.map(as_text)
+    texts = present.map(as_text)
     texts = texts[texts != ""]
     if len(texts) and texts.map(lambda text: DATE.fullmatch(ZONE.sub(r"\1", text)) is not None).all():
         return "date"
@@ -248,17 +248,19 @@ def _found_kind(entries: Any) -> Kind:
 
 
 def _foreign(texts: Any) -> str | None:
-    known = texts[texts.notna()].unique()
-    return next((what for form, what in FOREIGN.items() if len(known) and all(map(form.fullmatch, known))), None)
+    present = texts[texts.notna()].unique()
+    return next(
+        (meaning for form, meaning in FOREIGN.items() if len(present) and all(map(form.fullmatch, present))), None
+    )
 
 
-def as_kind(kind: Kind, entries: Any, said: str) -> Any:
+def as_kind(kind: ColumnKind, entries: Any, subject: str) -> Any:
     """Return a column as typed entries of a kind.
 
     Args:
         kind: The kind.
         entries: A pandas column of any type.
-        said: Its name in messages, such as ``films.csv: column 'year' is``.
+        subject: Its name in messages, such as ``films.csv: column 'year' is``.
 
     Raises:
         LDLError: An entry is not of this kind.
@@ -266,11 +268,11 @@ def as_kind(kind: Kind, entries: Any, said: str) -> Any:
     import pandas
 
     if isinstance(entries.dtype, np.dtype) and entries.dtype.kind == {"number": "f", "date": "M"}.get(kind):
-        found = entries.astype(np.float64) if kind == "number" else entries
+        column = entries.astype(np.float64) if kind == "number" else entries
     elif kind == "number":
-        found = pandas.Series(to_numbers(entries, said), entries.index)
+        column = pandas.Series(to_numbers(entries, subject), entries.index)
     elif kind == "date":
-        found = _dates(entries, said)
+        column = _dates(entries, subject)
     else:
         entries = entries.astype(object)
         texts = pandas.Series([as_text(entry) or None for entry in entries], entries.index, dtype=object)
@@ -278,26 +280,28 @@ def as_kind(kind: Kind, entries: Any, said: str) -> Any:
         if odd.any():
             first = entries[odd.idxmax()]
             raise EntryError(
-                f"{said} {type(first).__name__} {str(first)[:40]!r}, no category; convert it with .astype(str)"
+                f"{subject} {type(first).__name__} {str(first)[:40]!r}, no category; convert it with .astype(str)"
             )
         return texts
-    if kind == "number" and (wrong := found.abs() > LARGEST).any():
+    if kind == "number" and (wrong := column.abs() > LARGEST).any():
         row = int(wrong.to_numpy().argmax())
-        raise EntryError(f"{said} {found.iloc[row]} in row {row}; every entry must be a finite number")
-    return found
+        raise EntryError(f"{subject} {column.iloc[row]} in row {row}; every entry must be a finite number")
+    return column
 
 
-def _dates(entries: Any, said: str) -> Any:
+def _dates(entries: Any, subject: str) -> Any:
     import pandas
 
     if entries.dtype.kind not in f"M{TEXT}" and entries.notna().any():
-        raise EntryError(f"{said} {entries.dtype}, not dates as in training; give dates such as 2024-05-31")
+        raise EntryError(f"{subject} {entries.dtype}, not dates as in training; give dates such as 2024-05-31")
     if entries.dtype.kind != "M":
         entries = entries.map(_date_text)
-    found = pandas.to_datetime(entries, errors="coerce", format=None if entries.dtype.kind == "M" else "ISO8601")
-    if (wrong := found.isna() & entries.notna()).any():
-        raise EntryError(f"{said} {entries[wrong].iloc[0]!r}, not a date as in training; give dates such as 2024-05-31")
-    return found.dt.tz_localize(None)
+    dates = pandas.to_datetime(entries, errors="coerce", format=None if entries.dtype.kind == "M" else "ISO8601")
+    if (wrong := dates.isna() & entries.notna()).any():
+        raise EntryError(
+            f"{subject} {entries[wrong].iloc[0]!r}, not a date as in training; give dates such as 2024-05-31"
+        )
+    return dates.dt.tz_localize(None)
 
 
 def _date_text(entry: Any) -> str | None:
@@ -311,15 +315,15 @@ def _median(numbers: np.ndarray, weight: np.ndarray) -> float:
     return float(np.quantile(numbers, 0.5, weights=weight, method="inverted_cdf")) if len(numbers) else 0.0
 
 
-def _parts(kind: Kind, entries: Any) -> list[np.ndarray]:
-    parts = [entries] if kind == "number" else [getattr(entries.dt, part) for part in PARTS.values()]
-    return [part.to_numpy(np.float64, na_value=np.nan) for part in parts]
+def _parts(kind: ColumnKind, entries: Any) -> list[np.ndarray]:
+    series = [entries] if kind == "number" else [getattr(entries.dt, each) for each in PARTS.values()]
+    return [each.to_numpy(np.float64, na_value=np.nan) for each in series]
 
 
 def describe(frame: Any, fill: bool) -> str:
     """Return the columns of a typed frame that are encoded, for the user; empty if there are none."""
     kinds = {str(name): column_kind(column) for name, column in frame.items()}
     gaps = [str(name) for name, column in frame.items() if kinds[str(name)] != "category" and column.isna().any()]
-    parts = [(f"{kind} {some([name for name in kinds if kinds[name] == kind])}", kind) for kind in ("category", "date")]
-    said = [text for text, kind in parts if kind in kinds.values()]
-    return ", ".join(said + [f"gaps of {some(gaps)} filled with medians and marked"] * bool(fill and gaps))
+    texts = [(f"{kind} {some([name for name in kinds if kinds[name] == kind])}", kind) for kind in ("category", "date")]
+    phrases = [text for text, kind in texts if kind in kinds.values()]
+    return ", ".join(phrases + [f"gaps of {some(gaps)} filled with medians and marked"] * bool(fill and gaps))

@@ -12,11 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-STEPS = 4
+NEIGHBOUR_STEPS = 4
 """Steps of float32 between neighbours that rounding would merge, so that thresholds fit between them."""
-LARGEST = float(np.finfo(np.float32).max)
-NAMES = ("columns", "knots", "offsets")
-"""Learned arrays: numbers (P,) of the columns; their numbers (K, P), rising, and what is added there once scaled."""
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def merged(numbers: np.ndarray, scaled: np.ndarray, clip: float | None) -> np.ndarray:
@@ -30,7 +28,7 @@ def merged(numbers: np.ndarray, scaled: np.ndarray, clip: float | None) -> np.nd
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = scaled.astype(np.float32)
         equal = (np.diff(numbers, axis=0) > 0) & (np.diff(rounded, axis=0) <= 0)
-    outside = np.abs(scaled) >= (LARGEST if clip is None else clip)
+    outside = np.abs(scaled) >= (LARGEST_FLOAT32 if clip is None else clip)
     return equal & ~(outside[1:] & outside[:-1])
 
 
@@ -45,15 +43,15 @@ def learn(numbers: np.ndarray, scaled: np.ndarray, equal: np.ndarray) -> tuple[n
     moved = scaled.astype(np.float32).astype(np.float64)
     changed = np.zeros(len(numbers), bool)
     for first in np.flatnonzero(equal) + 1:
-        place = first
-        while place < len(numbers):
-            step = max(float(np.spacing(np.float32(abs(moved[place - 1])))), float(np.finfo(np.float32).tiny))
-            repeated = numbers[place] == numbers[place - 1]
-            least = moved[place - 1] + (0 if repeated else STEPS * step)
-            if moved[place] >= least and (changed[place] or not equal[place - 1]):
+        row = first
+        while row < len(numbers):
+            step = max(float(np.spacing(np.float32(abs(moved[row - 1])))), float(np.finfo(np.float32).tiny))
+            repeated = numbers[row] == numbers[row - 1]
+            least = moved[row - 1] + (0 if repeated else NEIGHBOUR_STEPS * step)
+            if moved[row] >= least and (changed[row] or not equal[row - 1]):
                 break
-            moved[place], changed[place] = np.float32(max(least, moved[place])), True
-            place += 1
+            moved[row], changed[row] = np.float32(max(least, moved[row])), True
+            row += 1
     # Beside the moved numbers, the offset is zero again.
     kept = changed.copy()
     kept[:-1] |= changed[1:]
@@ -62,23 +60,29 @@ def learn(numbers: np.ndarray, scaled: np.ndarray, equal: np.ndarray) -> tuple[n
     return knots, np.where(changed, moved - scaled, 0.0)[kept][first_of]
 
 
-def stack(found: dict[int, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the learned arrays of some columns, which repeat their last knot where they have fewer than others."""
-    size = max(len(knots) for knots, _ in found.values())
+def stack(pairs: dict[int, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the learned arrays of some columns: their numbers (P,), their knots (K, P), and the offsets there (K, P).
+
+    A column with fewer knots than others repeats its last one.
+
+    Args:
+        pairs: Knots and offsets of each column by its number, from :func:`learn`.
+    """
+    size = max(len(knots) for knots, _ in pairs.values())
     knots, offsets = (
-        np.stack([np.pad(pair[part], (0, size - len(pair[part])), "edge") for pair in found.values()], 1)
-        for part in (0, 1)
+        np.stack([np.pad(pair[side], (0, size - len(pair[side])), "edge") for pair in pairs.values()], 1)
+        for side in (0, 1)
     )
-    return {"columns": np.array([*found], np.float64), "knots": knots, "offsets": offsets}
+    return {"columns": np.array([*pairs], np.float64), "knots": knots, "offsets": offsets}
 
 
 def offset(numbers: np.ndarray, learned: dict[str, np.ndarray]) -> np.ndarray:
     """Return what is added to the scaled numbers (N, F)."""
     added = np.zeros(numbers.shape)
-    for place, column in enumerate(learned["columns"].astype(np.int64)):
-        known = ~np.isnan(numbers[:, column])
-        pair = learned["knots"][:, place], learned["offsets"][:, place]
-        added[known, column] = np.interp(numbers[known, column], *pair)
+    for index, column in enumerate(learned["columns"].astype(np.int64)):
+        present = ~np.isnan(numbers[:, column])
+        pair = learned["knots"][:, index], learned["offsets"][:, index]
+        added[present, column] = np.interp(numbers[present, column], *pair)
     return added
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from ldl.data.tables.columns import Encoding
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
-from ldl.tables.entries import as_array, to_numbers
+from ldl.tables.entries import as_array, check_distinct_names, to_numbers
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class FeatureColumns:
         names: Their names, if the training table had any.
         key: Name of the feature matrix in training. If it is absent or None, the usual names are tried.
         missing: Accept NaN.
-        given: Name of the feature matrix that overrides ``key``.
+        override: Name of the feature matrix that is taken in place of ``key``.
         encoding: How the columns become features, if they are not all numbers; ``names`` are then its columns. All
             methods return encoded features, whose number may differ from ``count``.
     """
@@ -41,16 +40,18 @@ class FeatureColumns:
     names: Sequence[str] | None = None
     key: str | None = None
     missing: bool = False
-    given: str | None = None
+    override: str | None = None
     encoding: Encoding | None = None
 
     @classmethod
-    def of_model(cls, count: int, known: dict[str, Any], missing: bool = False, given: str | None = None) -> Self:
+    def of_model(
+        cls, count: int, preprocessing: dict[str, Any], missing: bool = False, override: str | None = None
+    ) -> Self:
         """Return the features of a model from the ``preprocessing`` in its checkpoint."""
-        if (state := known.get("encoding")) is None:
-            return cls(count, known.get("features"), known.get("key"), missing, given)
+        if (state := preprocessing.get("encoding")) is None:
+            return cls(count, preprocessing.get("features"), preprocessing.get("key"), missing, override)
         encoding = Encoding.from_state(state)
-        return cls(len(encoding.columns), encoding.inputs, None, missing, given, encoding)
+        return cls(len(encoding.columns), encoding.inputs, None, missing, override, encoding)
 
     def of_array(self, array: Any, source: str = "inputs") -> np.ndarray:
         """Convert an array or a tensor to (N, F) float64. Raises LDLError for another shape, text, infinity or NaN."""
@@ -75,8 +76,11 @@ class FeatureColumns:
         wanted = self.pick([str(name) for name in frame.columns], source)
         if self.encoding is not None:
             return self._encoded(frame.iloc[:, wanted].set_axis(self.names, axis=1), source)
-        columns = ((frame.columns[place], frame.iloc[:, place]) for place in wanted)
-        return self.of_array(np.stack([to_numbers(c, f"{source}: column {n!r} is") for n, c in columns], 1), source)
+        columns = [
+            to_numbers(frame.iloc[:, position], f"{source}: column {frame.columns[position]!r} is")
+            for position in wanted
+        ]
+        return self.of_array(np.stack(columns, 1), source)
 
     def _encoded(self, frame: Any, source: str) -> np.ndarray:
         """Return the features of a frame, or of an array (N, columns) of any objects. Raises LDLError."""
@@ -98,8 +102,8 @@ class FeatureColumns:
         if (table := open_named(path)) is not None:
             return self.of_table(table)
         arrays = open_arrays(path)
-        given = self.given or (self.key if self.key in arrays else None)
-        name = find_name(path, arrays, "features", "feature_key", given, FEATURE_KEYS)
+        key = self.override or (self.key if self.key in arrays else None)
+        name = find_name(path, arrays, "features", "feature_key", key, FEATURE_KEYS)
         return self.of_array(arrays[name], str(path))
 
     def of_table(self, table: CsvTable | Parquet, *others: str) -> np.ndarray:
@@ -107,7 +111,7 @@ class FeatureColumns:
         if not len(table):
             raise LDLError(f"{table.path} has no rows")
         header = [name for name in table.header if name not in others]
-        wanted = [header[place] for place in self.pick(header, str(table.path))]
+        wanted = [header[position] for position in self.pick(header, str(table.path))]
         if self.encoding is not None:
             numbers = [column.name for column in self.encoding.columns if column.kind == "number"]
             matrix = table.numbers(numbers, missing=True) if numbers else np.empty((len(table), 0))
@@ -129,32 +133,32 @@ class FeatureColumns:
             LDLError: A feature is absent or occurs twice, or the number of columns differs.
         """
         if self.names is None:
-            places = [place for place, name in enumerate(header) if not name.startswith(LABEL_PREFIX)]
-            if len(places) != self.count:
+            positions = [position for position, name in enumerate(header) if not name.startswith(LABEL_PREFIX)]
+            if len(positions) != self.count:
                 raise LDLError(
-                    f"{source}: {len(places)} columns ({some(header)}), but the model takes {self.count} features, "
+                    f"{source}: {len(positions)} columns ({some(header)}), but the model takes {self.count} features, "
                     "whose names are unknown; give these columns alone, in the order of training"
                 )
-            return self._by_number(places, header, source)
-        counts = Counter(header)
-        if lacking := [name for name in self.names if name not in counts]:
-            near = did_you_mean(lacking[0], [name for name in header if name not in self.names])
+            return self._by_number(positions, header, source)
+        present, wanted = set(header), set(self.names)
+        if lacking := [name for name in self.names if name not in present]:
+            near = did_you_mean(lacking[0], [name for name in header if name not in wanted])
             raise LDLError(
                 f"{source}: no column {some(lacking)}, which the model was trained on{near}; there are {some(header)}"
             )
-        if doubled := [name for name in self.names if counts[name] > 1]:
-            raise LDLError(f"{source}: column {doubled[0]!r} is there twice; give every column a name of its own")
-        place_of = {name: place for place, name in enumerate(header)}
-        return [place_of[name] for name in self.names]
+        check_distinct_names((name for name in header if name in wanted), source)
+        position_of = {name: position for position, name in enumerate(header)}
+        return [position_of[name] for name in self.names]
 
-    def _by_number(self, places: list[int], header: Sequence[str], source: str) -> list[int]:
+    def _by_number(self, positions: list[int], header: Sequence[str], source: str) -> list[int]:
         """Return positions in the order of numbers that name the columns. Raises LDLError if numbers are no count."""
-        known = {place: as_number(header[place]) for place in places}
-        numbers = {place: number for place, number in known.items() if number is not None}
-        if len(numbers) < len(known):
-            return places
-        in_order = sorted(places, key=numbers.__getitem__)
-        if [numbers[place] for place in in_order] not in (list(range(len(places))), list(range(1, len(places) + 1))):
+        parsed = {position: as_number(header[position]) for position in positions}
+        numbers = {position: number for position, number in parsed.items() if number is not None}
+        if len(numbers) < len(parsed):
+            return positions
+        in_order = sorted(positions, key=numbers.__getitem__)
+        rising, count = [numbers[position] for position in in_order], len(positions)
+        if rising not in (list(range(count)), list(range(1, count + 1))):
             raise LDLError(
                 f"{source}: its columns are the numbers {some(header)}, and the features were trained without names; "
                 "a .csv needs a row of names, and numbers count the features from 0 or 1"

@@ -16,9 +16,9 @@ def first_rows(items: np.ndarray) -> np.ndarray:
     return np.sort(np.unique(items, return_index=True)[1])
 
 
-def take_rows(part: Any, rows: np.ndarray) -> Any:
+def take_rows(table: Any, rows: np.ndarray) -> Any:
     """Return some rows of a frame, whose index is then their number, or of an array."""
-    return part.iloc[rows].reset_index(drop=True) if is_frame(part) else part[rows]
+    return table.iloc[rows].reset_index(drop=True) if is_frame(table) else table[rows]
 
 
 def check_constant(columns: pd.DataFrame, items: np.ndarray, source: str) -> None:

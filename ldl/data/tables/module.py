@@ -15,11 +15,11 @@ from torch import Tensor
 from ldl.data.base import LDLDataModule
 from ldl.data.row_order import OrderAudit, audit_order
 from ldl.data.sources import SOURCES, absent, download_set
-from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
+from ldl.data.storage import BatchColumn, LazyColumn, RowFile, Storage, blocks_of
 from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.columns import Encoding, describe
 from ldl.data.tables.feature_columns import FeatureColumns
-from ldl.data.tables.reading import Table, TableReader
+from ldl.data.tables.reading import LabelledTable, TableReader
 from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
@@ -70,7 +70,7 @@ class ScaledRows(LDLDataModule):
     feature_key = None  # type: str | None
     mixed = None  # type: Any
     encoding = None  # type: Encoding | None
-    scaled: Column = buffer()
+    scaled: BatchColumn = buffer()
     unserved = (*LDLDataModule.unserved, "features", "mixed")
     _scaled_like_a_task = False
 
@@ -152,8 +152,8 @@ class ScaledRows(LDLDataModule):
         """Names, encoding and scaling of features, by which :class:`ldl.inference.Predictor` prepares other rows."""
         # Columns of equal names are distinguished by position alone.
         names = self.feature_names if len(set(self.feature_names or ())) == len(self.feature_names or ()) else None
-        known = {"features": names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
-        return known if self.encoding is None else {**known, "encoding": self.encoding.state()}
+        state = {"features": names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
+        return state if self.encoding is None else {**state, "encoding": self.encoding.state()}
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """Return the rows, without augmentation."""
@@ -169,27 +169,27 @@ class ScaledRows(LDLDataModule):
         if self.feature_names is None or self.feature_names == names:
             return
         if names is None:  # unless columns have numbers, they keep their order
-            places = FeatureColumns(len(self.feature_names)).pick(self.feature_names, self.path)
-            names = [self.feature_names[place] for place in places]
+            positions = FeatureColumns(len(self.feature_names)).pick(self.feature_names, self.path)
+            names = [self.feature_names[position] for position in positions]
         else:
-            places = self._places(names, self.feature_names)
-        if places == list(range(len(places))):
+            positions = self._positions(names, self.feature_names)
+        if positions == list(range(len(positions))):
             return
         if isinstance(self.features, RowFile):
             raise LDLError(
                 f"{self.path}: columns stand in another order than in training, and the table stays on disk; write "
                 f"them in the order {some(names)}, or read it into memory with a larger --data.in_memory"
             )
-        self.features, self.feature_names = self.features[:, places], names
+        self.features, self.feature_names = self.features[:, positions], names
         self.prepare_fold()
         self._forget_features()
 
-    def _places(self, names: Sequence[str], header: Sequence[str]) -> list[int]:
+    def _positions(self, names: Sequence[str], header: Sequence[str]) -> list[int]:
         """Return the positions of a model's columns in the header. Raises LDLError unless both are the same."""
-        places = FeatureColumns(len(names), names).pick(header, self.path)
+        positions = FeatureColumns(len(names), names).pick(header, self.path)
         if more := [name for name in header if name not in names]:
             raise LDLError(f"{self.path}: the model was not trained on column {some(more)}; leave it out of the file")
-        return places
+        return positions
 
     def _encode_by(self, encoding: Encoding) -> None:
         self.encoding, self.features = encoding, encoding.transform(self.mixed, self.path)
@@ -208,10 +208,11 @@ class ScaledRows(LDLDataModule):
 
             self.mixed = pandas.DataFrame(self.features, columns=self.feature_names)
         header = [str(name) for name in self.mixed]
-        state = preprocessing.get("encoding")
-        known = Encoding.of_numbers(preprocessing.get("features") or header) if state is None else None
-        encoding = known or Encoding.from_state(state or [])
-        self._places(encoding.inputs, header)
+        if (state := preprocessing.get("encoding")) is None:
+            encoding = Encoding.of_numbers(preprocessing.get("features") or header)
+        else:
+            encoding = Encoding.from_state(state)
+        self._positions(encoding.inputs, header)
         if self.encoding is None or encoding.state() != self.encoding.state():
             self._encode_by(encoding)
             self._scale_by(FeatureScaler.from_state(preprocessing["scaling"]))
@@ -268,14 +269,14 @@ class GroupedRows(ScaledRows):
     _trained_categories = []  # type: list[str]
     _trained_features = []  # type: list[str]
 
-    def note(self, table: Table, said: str = "") -> None:
-        """Take over a table's features; record and print the names found, to which options are set, after ``said``."""
+    def note(self, table: LabelledTable, votes: str = "") -> None:
+        """Take over a table's features; record and print the names found, to which options are set, after ``votes``."""
         self.features, self.feature_names, self.chosen = table.features, table.columns, table.keys
         self.sets = table.sets
         if is_frame(table.features):
             self.mixed = table.features
         named = [f"{key.rpartition('_')[0]} {name!r}" for key, name in table.keys.items() if name is not None]
-        named = [said] * bool(said) + named
+        named = [votes] * bool(votes) + named
         if self.group_key is not None and "group_key" in table.keys and table.keys["group_key"] is None:
             named.append(f"no group {self.group_key!r}")
         if table.columns is not None:
@@ -301,27 +302,34 @@ class GroupedRows(ScaledRows):
 
     def reader(self, target_key: str | None, values: bool = False, normalize: bool = False) -> TableReader:
         """Return the reader of the file, with further options."""
-        storage, missing = Storage(self.in_memory, self.cache_dir), self.missing != "refuse"
-        names = self.feature_key, target_key, self.group_key
-        further = self.groups_needed, self.selection, self.missing == "fill"
-        return TableReader(*names, values, normalize, missing, storage, *further)
+        return TableReader(
+            self.feature_key,
+            target_key,
+            self.group_key,
+            values,
+            normalize,
+            missing=self.missing != "refuse",
+            storage=Storage(self.in_memory, self.cache_dir),
+            groups_needed=self.groups_needed,
+            selection=self.selection,
+            fill=self.missing == "fill",
+        )
 
     @property
     def selection(self) -> ColumnChoice:
         """The columns that are features."""
         codes = [self.category_columns] if isinstance(self.category_columns, str) else list(self.category_columns)
-        splits = self.protocol in (None, "published")
         return ColumnChoice(
             self.feature_columns,
             self.drop,
             [*codes, *self._trained_categories],
             self._trained_features,
             split=self.split_column,
-            splits=splits,
+            splits=self.protocol in (None, "published"),
         )
 
     def choose_protocol(
-        self, table: Table, groups: np.ndarray | None, usual: GroupProtocol, needed: Sequence[str]
+        self, table: LabelledTable, groups: np.ndarray | None, usual: GroupProtocol, needed: Sequence[str]
     ) -> np.ndarray | None:
         """Choose the protocol if none is given, record whether it leaks, and return the groups, numbered from 0.
 
@@ -360,8 +368,8 @@ class GroupedRows(ScaledRows):
             return published_split(self.sets, self.val_fraction, self.fold_seed, self.fold, self.groups)
         if self.rule == "leave_one_group_out":
             assert self.groups is not None
-            parts = leave_one_group_out(self.groups, self.fold)
-            return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
+            rows = leave_one_group_out(self.groups, self.fold)
+            return with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, self.groups)
         return self.cut_kfold()
 
     def cut_kfold(self) -> Fold:

@@ -42,7 +42,7 @@ Keys = dict[str, str | None]
 
 
 @dataclass(frozen=True)
-class Table:
+class LabelledTable:
     """A table of features with one distribution or one value per row.
 
     If it stays on disk (``Storage``), features and distributions are those of the file: they are checked, but sums may
@@ -81,11 +81,11 @@ class Table:
         """Name of each row in ``predictions.csv``, or None."""
         return None if self.items is None else list(map(str, self.items))
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> LabelledTable:
         """Return the table with some rows of its features, groups, items and sets."""
-        parts = ("features", "groups", "items", "sets")
-        taken = {name: getattr(self, name) for name in parts if getattr(self, name) is not None}
-        return replace(self, **{name: take_rows(part, rows) for name, part in taken.items()})
+        columns = ("features", "groups", "items", "sets")
+        taken = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
+        return replace(self, **{name: take_rows(column, rows) for name, column in taken.items()})
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class TableReader:
     selection: ColumnChoice | None = None
     fill: bool = False
 
-    def read(self, path: Path) -> Table:
+    def read(self, path: Path) -> LabelledTable:
         """Read a file or folder.
 
         Raises:
@@ -133,13 +133,13 @@ class TableReader:
         if named is not None:
             return self._checked(path, self._of_columns(named))
 
-        def of_arrays(arrays: Mapping[str, Any]) -> Table:
+        def of_arrays(arrays: Mapping[str, Any]) -> LabelledTable:
             return self._checked(path, self._of_arrays(path, arrays))
 
         return of_arrays(open_arrays(path, self.storage, of_arrays))
 
-    def _checked(self, path: Path, table: Table) -> Table:
-        what = "values" if self.values else "distributions"
+    def _checked(self, path: Path, table: LabelledTable) -> LabelledTable:
+        role = "values" if self.values else "distributions"
         features = table.features
         if not is_frame(features):
             missing = self.missing and not self.fill
@@ -147,66 +147,74 @@ class TableReader:
         if is_frame(table.target):
             return replace(table, features=features)
         target = np.reshape(table.target, (-1, 1)) if self.values else self.storage.place(table.target)
-        target = check_matrix(path, what, target)
-        counts = {what: len(target), **({} if table.groups is None else {"groups": len(table.groups)})}
+        target = check_matrix(path, role, target)
+        counts = {role: len(target), **({} if table.groups is None else {"groups": len(table.groups)})}
         for name, count in counts.items():
             if count != len(features):
                 raise LDLError(
-                    f"{path}: {len(features)} rows of features but {count} {name}{_transposed(features, target, what)}"
+                    f"{path}: {len(features)} rows of features but {count} {name}{_transposed(features, target, role)}"
                 )
         target = target[:, 0] if self.values else check_distributions(target, str(path), self.normalize)
         return replace(table, features=features, target=target)
 
-    def _of_arrays(self, path: Path, arrays: Mapping[str, Any]) -> Table:
-        chosen = self.selection or ColumnChoice()
-        if chosen.names_columns:
+    def _of_arrays(self, path: Path, arrays: Mapping[str, Any]) -> LabelledTable:
+        options = self.selection or ColumnChoice()
+        if options.names_columns:
             raise LDLError(
                 f"{path} holds matrices without named columns; data.feature_columns, data.drop and the options of "
                 "votes are for .csv and Parquet files"
             )
         features = find_features(path, arrays, self.feature_key, partial(self._find_target, path, arrays))
         target, group = self._find_target(path, arrays), self._find_group(path, arrays)
-        split = find_split(path, arrays, chosen.split, self.groups_needed) if chosen.splits else None
+        split = find_split(path, arrays, options.split, self.groups_needed) if options.splits else None
         keys: Keys = {"feature_key": features, self._target_option: target, "group_key": group, "split_column": split}
         groups = to_names(arrays[group], f"{path}: the group") if group else None
         sets = split_sets(path, split, to_names(arrays[split], f"{path}: the split")) if split else None
-        return Table(arrays[features], arrays[target], groups, keys=keys, sets=sets)
+        return LabelledTable(arrays[features], arrays[target], groups, keys=keys, sets=sets)
 
-    def _of_columns(self, table: CsvTable | Parquet) -> Table:
+    def _of_columns(self, table: CsvTable | Parquet) -> LabelledTable:
         if self.feature_key or (self.target_key and not self.values):
             raise LDLError(
                 f"{table.path}: the names of matrices are for .mat and .npz, and must be null here: columns of the "
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
-        chosen = self.selection or ColumnChoice()
-        apart = None if chosen.find_apart is None else chosen.find_apart(table.path)
+        options = self.selection or ColumnChoice()
+        apart = None if options.find_apart is None else options.find_apart(table.path)
         if apart is not None:
-            chosen = replace(chosen, apart=apart.all)
-        votes = self._find_votes(table, chosen)
-        target = self._target_columns(table, chosen, votes)
-        roles = find_roles(table, chosen, target, votes, self.group_key, self.groups_needed)
-        self._check_parts(table, chosen, target, roles.features)
+            options = replace(options, apart=apart.all)
+        drop = matching_columns(table.header, options.drop, str(table.path))
+        votes = self._find_votes(table, options, drop)
+        target = self._target_columns(table, options, votes, drop)
+        roles = find_roles(table, options, target, votes, self.group_key, self.groups_needed)
+        self._check_parts(table, options, target, roles.features)
         features = self._features(table, roles.features)
-        found: Any
-        if votes is not None or chosen.apart is not None:
-            found = table.texts([name for name in table.header if name in (votes.all if votes else ())])
-        else:
-            found = self.storage.read(table, target) if isinstance(table, Parquet) else table.numbers(target)
-        keys: Keys = {"value_key": target[0]} if self.values else {}
-        names = None if self.values or votes or chosen.apart is not None else [_label_name(name) for name in target]
+        labels, names = self._labels(table, target, votes, apart)
         items = None if roles.item is None else table.groups(roles.item, NAMELESS)
         groups = table.groups(roles.group) if roles.group else None
         sets = split_sets(table.path, roles.split, table.texts([roles.split])[roles.split]) if roles.split else None
+        keys: Keys = {"value_key": target[0]} if self.values else {}
         keys |= {"group_key": roles.group, "split_column": roles.split}
         keys |= {} if items is None else {"item_column": roles.item}
-        read = Table(features, found, groups, names, roles.features, keys, items, sets, roles.left_out, votes, apart)
+        result = LabelledTable(
+            features, labels, groups, names, roles.features, keys, items, sets, roles.left_out, votes, apart
+        )
         if votes is not None and votes.layout == "long" and items is not None:
-            read = self._one_row_an_item(read, str(table.path))
-        elif items is not None and groups is None and len(np.unique(items)) < len(items):
-            read = replace(read, groups=items, keys=keys | {"group_key": roles.item})
-        return read
+            return self._one_row_an_item(result, str(table.path))
+        if items is not None and groups is None and len(np.unique(items)) < len(items):
+            return replace(result, groups=items, keys=keys | {"group_key": roles.item})
+        return result
 
-    def _one_row_an_item(self, table: Table, source: str) -> Table:
+    def _labels(
+        self, table: CsvTable | Parquet, target: list[str], votes: VoteColumns | None, apart: VoteColumns | None
+    ) -> tuple[Any, list[str] | None]:
+        """Return the values, the distributions with the names of their labels, or a frame of votes. Raises LDLError."""
+        if votes is not None or apart is not None:
+            columns = [] if votes is None else votes.all
+            return table.texts([name for name in table.header if name in columns]), None
+        matrix = self.storage.read(table, target) if isinstance(table, Parquet) else table.numbers(target)
+        return matrix, None if self.values else [name.removeprefix(LABEL_PREFIX) for name in target]
+
+    def _one_row_an_item(self, table: LabelledTable, source: str) -> LabelledTable:
         """Return a table without the further rows of its items, which hold further votes. Raises LDLError."""
         assert table.items is not None
         if isinstance(table.features, RowFile):
@@ -216,29 +224,29 @@ class TableReader:
             )
         rows = first_rows(table.items)
         columns = pd.DataFrame(table.features, columns=table.columns)
-        for key, part in (("group_key", table.groups), ("split_column", table.sets)):
-            columns = columns if part is None else columns.assign(**{str(table.keys[key]): part})
+        for key, column in (("group_key", table.groups), ("split_column", table.sets)):
+            columns = columns if column is None else columns.assign(**{str(table.keys[key]): column})
         check_constant(columns, table.items, source)
         return table.take(rows)
 
-    def _find_votes(self, table: CsvTable | Parquet, chosen: ColumnChoice) -> VoteColumns | None:
+    def _find_votes(self, table: CsvTable | Parquet, options: ColumnChoice, drop: Sequence[str]) -> VoteColumns | None:
         """Return the columns of votes in a table, or None if its labels are distributions, values, or elsewhere."""
-        if self.values or chosen.votes is None or chosen.apart is not None:
+        if self.values or options.votes is None or options.apart is not None:
             return None
-        drop = matching_columns(table.header, chosen.drop, str(table.path))
         header = [name for name in table.header if name not in drop]
         named = label_columns(table.path, header)
-        long = not named and (chosen.item or usual_columns(header, "item")) and usual_columns(header, "vote")
-        if chosen.annotated or long or self._has_counts(table, named):
-            columns = chosen.votes(table.header if chosen.annotated else header, str(table.path))
+        long = not named and (options.item or usual_columns(header, "item")) and usual_columns(header, "vote")
+        if options.annotated or long or self._has_counts(table, named):
+            columns = options.votes(table.header if options.annotated else header, str(table.path))
             return columns.without(drop)
         return None
 
-    def _target_columns(self, table: CsvTable | Parquet, chosen: ColumnChoice, votes: VoteColumns | None) -> list[str]:
+    def _target_columns(
+        self, table: CsvTable | Parquet, options: ColumnChoice, votes: VoteColumns | None, drop: Sequence[str]
+    ) -> list[str]:
         """Return the columns of the value, the distribution, or the labels of votes. Raises LDLError."""
-        path, named = table.path, label_columns(table.path, table.header)
-        drop = matching_columns(table.header, chosen.drop, str(path))
-        if chosen.apart is not None:
+        named = label_columns(table.path, table.header)
+        if options.apart is not None:
             return []
         if votes is not None:
             return [name for name in (*votes.labels, *votes.raters, votes.vote) if name is not None]
@@ -247,38 +255,40 @@ class TableReader:
             return target
         if labels := [name for name in target if name not in (self.target_key, self.group_key)]:
             raise LDLError(
-                f"{path}: {some(labels)} are of a distribution, no features; leave them out of a table of values, or "
-                "read it with --data TabularLDL"
+                f"{table.path}: {some(labels)} are of a distribution, no features; leave them out of a table of "
+                "values, or read it with --data TabularLDL"
             )
-        return [self._find_target(path, table.header)]
+        return [self._find_target(table.path, table.header)]
 
     def _check_parts(
-        self, table: CsvTable | Parquet, chosen: ColumnChoice, target: Sequence[str], features: Sequence[str]
+        self, table: CsvTable | Parquet, options: ColumnChoice, target: Sequence[str], features: Sequence[str]
     ) -> None:
         """Raise LDLError unless a table has rows, features, and labels here or in another file."""
-        if (target or chosen.apart is not None) and features and len(table):
+        if (target or options.apart is not None) and features and len(table):
             return
-        needed = (
-            "a column of values" if self.values else f"label columns named {LABEL_PREFIX}NAME or by data.label_columns"
-        )
-        of_votes = usual_columns(table.header, "rater") or usual_columns(table.header, "vote") or chosen.annotated
-        otherwise = "" if target else OF_VOTES if of_votes else OF_VALUES
+        needed = f"label columns named {LABEL_PREFIX}NAME or by data.label_columns"
+        if self.values:
+            needed = "a column of values"
+        has_votes = usual_columns(table.header, "rater") or usual_columns(table.header, "vote") or options.annotated
+        hint = OF_VOTES if has_votes else OF_VALUES
         raise LDLError(
             f"{table.path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "
-            f"{some(table.header)}{otherwise}"
+            f"{some(table.header)}{'' if target else hint}"
         )
 
     def _features(self, table: CsvTable | Parquet, columns: list[str]) -> Any:
         """Return the features as a matrix, in memory or on disk, or as a typed frame. Raises LDLError."""
-        chosen = self.selection
-        if isinstance(table, Parquet) and (chosen is None or not self.storage.fits((len(table), len(columns)))):
-            if chosen is not None and chosen.categories:
+        options = self.selection
+        if isinstance(table, Parquet) and (options is None or not self.storage.fits((len(table), len(columns)))):
+            if options is not None and options.categories:
                 raise LDLError(
                     f"{table.path} stays on disk, where all features are numbers; leave data.category_columns out, or "
                     "read the table into memory with a larger --data.in_memory"
                 )
             return self.storage.read(table, columns)
-        return table.numbers(columns, missing=self.missing) if chosen is None else self._typed(table, columns)
+        if options is None:
+            return table.numbers(columns, missing=self.missing)
+        return self._typed(table, columns, options.categories)
 
     def _has_counts(self, table: CsvTable | Parquet, names: list[str]) -> bool:
         """Return whether columns ``label:NAME`` hold counts of votes, and not distributions. Raises LDLError."""
@@ -289,13 +299,12 @@ class TableReader:
         counts = np.nan_to_num(table.numbers(names, missing=True))  # an empty field is no vote
         return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
 
-    def _typed(self, table: CsvTable | Parquet, names: list[str]) -> Any:
+    def _typed(self, table: CsvTable | Parquet, names: list[str], categories: Sequence[str] | str) -> Any:
         """Return columns as a typed frame, or as a matrix if all are numbers without gaps to fill. Raises LDLError."""
         hint = "; correct it, or name a column of categories with --data.category_columns"
         if not self.missing:
             hint = "; for gaps, pass --data.missing fill, or keep for a head that takes them"
-        codes = matching_columns(table.header, (self.selection or ColumnChoice()).categories, str(table.path))
-        codes = [name for name in codes if name in names]
+        codes = [name for name in matching_columns(table.header, categories, str(table.path)) if name in names]
         numbers = [name for name in names if name not in codes]
         frame = table.frame(numbers) if isinstance(table, Parquet) else table.columns(numbers, hint, self.missing)
         frame = frame.join(table.texts(codes).astype("category"))[names] if codes else frame
@@ -315,30 +324,26 @@ class TableReader:
         return "value_key" if self.values else "target_key"
 
     def _find_target(self, path: Path, names: Any) -> str:
-        what, usual = ("value", VALUE_KEYS) if self.values else ("distributions", TARGET_KEYS)
-        return find_name(path, names, what, self._target_option, self.target_key, usual)
+        role, usual = ("value", VALUE_KEYS) if self.values else ("distributions", TARGET_KEYS)
+        return find_name(path, names, role, self._target_option, self.target_key, usual)
 
     def _find_group(self, path: Path, names: Any) -> str | None:
         return find_group(path, names, self.group_key, self.groups_needed)
 
 
-def _label_name(column: str) -> str:
-    return column.removeprefix(LABEL_PREFIX)
-
-
-def _transposed(features: Any, target: Any, what: str) -> str:
+def _transposed(features: Any, target: Any, role: str) -> str:
     """Return the end of a message about matrices whose rows differ, if transposing them makes the rows equal."""
     (rows, width), (count, size) = features.shape, target.shape
-    turned = {"features.T": width == count, f"{what}.T": size == rows, f"features.T and {what}.T": width == size > 1}
+    turned = {"features.T": width == count, f"{role}.T": size == rows, f"features.T and {role}.T": width == size > 1}
     fix = next((fix for fix, fits in turned.items() if fits), None)
-    return f"; features have shape {(rows, width)} and {what} {(count, size)}, so save {fix}" if fix else ""
+    return f"; features have shape {(rows, width)} and {role} {(count, size)}, so save {fix}" if fix else ""
 
 
-def read_table(path: Path, **options: Any) -> Table:
+def read_table(path: Path, **options: Any) -> LabelledTable:
     """Return features and distributions; ``options`` are those of :class:`TableReader`. Raises LDLError."""
     return TableReader(**options).read(path)
 
 
-def read_values(path: Path, **options: Any) -> Table:
+def read_values(path: Path, **options: Any) -> LabelledTable:
     """Return features and one value per row; ``options`` are those of :class:`TableReader`. Raises LDLError."""
     return TableReader(values=True, **options).read(path)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor
 
 from ldl.data.storage import RowFile
-from ldl.data.tables.distinct import LARGEST, learn, merged, offset, offset_of, stack
+from ldl.data.tables.distinct import LARGEST_FLOAT32, learn, merged, offset, offset_of, stack
 from ldl.errors import LDLError
 from ldl.validation.checkpoint import SCALINGS
 
@@ -26,7 +26,7 @@ CONSTANT = 1e-12
 """A standard deviation below this share of the largest feature is rounding noise, not a scale."""
 CROWDED = 0.01
 """Share of different fractions of a feature that rounding to float32 may merge: their last digits are noise."""
-COLUMNS = 2**29
+SORTED_BYTES = 2**29
 """Bytes of the columns that are sorted at a time."""
 
 
@@ -60,10 +60,10 @@ class FeatureScaler:
             flags: (F,) which features are 0 or 1. Ranks would map them to the ends of the distribution, such as -5.2
                 and 5.2; instead they get the ranks of -1 and 1 in a normal distribution. None: no feature.
         """
-        known = ~np.isnan(train)
-        if not known.all():
+        present = ~np.isnan(train)
+        if not present.all():
             # A feature that is missing in all rows is scaled as if it were 0.
-            train = np.where(known.any(0), train, 0.0)
+            train = np.where(present.any(0), train, 0.0)
 
         def mean_of(rows: np.ndarray) -> np.ndarray:
             if weight is None:
@@ -104,29 +104,29 @@ class FeatureScaler:
             self._fit_moments(features, rows)
 
     def _fit_moments(self, features: RowFile, rows: np.ndarray) -> None:
-        def parts() -> Iterator[np.ndarray]:
+        def blocks() -> Iterator[np.ndarray]:
             for _, block in features.blocks(rows):
                 block = block.astype(np.float64)
                 yield roots(block) if self.kind == "hellinger" else block
 
         total, count, largest, squares = (np.zeros(features.shape[1]) for _ in range(4))
-        for part in parts():
-            known = ~np.isnan(part)
-            part = np.where(known, part, 0.0)
-            total, count = _add(total, part), count + known.sum(0)
-            largest = np.maximum(largest, np.abs(part).max(0))
+        for block in blocks():
+            present = ~np.isnan(block)
+            block = np.where(present, block, 0.0)
+            total, count = _add(total, block), count + present.sum(0)
+            largest = np.maximum(largest, np.abs(block).max(0))
         # A feature that is missing in all rows is scaled as if it were 0.
         count = np.where(count > 0, count, len(rows))
         mean = total / count
-        for part in parts():
-            squares = _add(squares, np.nan_to_num(np.square(part - mean), copy=False))
+        for block in blocks():
+            squares = _add(squares, np.nan_to_num(np.square(block - mean), copy=False))
         if self.kind == "hellinger":
             self._learn_hellinger(mean, np.sqrt(squares.sum() / count.sum()))
         else:
             self._learn_standard(mean, np.sqrt(squares / count), largest)
 
     def _fit_quantiles(self, features: RowFile, rows: np.ndarray) -> None:
-        width, step = features.shape[1], max(1, COLUMNS // (8 * len(rows)))
+        width, step = features.shape[1], max(1, SORTED_BYTES // (8 * len(rows)))
         quantiles = []
         for first in range(0, width, step):
             columns = np.empty((len(rows), min(step, width - first)))
@@ -149,38 +149,40 @@ class FeatureScaler:
         """
         if isinstance(features, RowFile) and np.can_cast(features.dtype, np.float32):
             return
-        width, step = features.shape[1], max(1, COLUMNS // (8 * len(rows)))
-        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        width, step = features.shape[1], max(1, SORTED_BYTES // (8 * len(rows)))
+        moved: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         center = np.zeros(width)
         for first in range(0, width, step):
-            part = slice(first, first + step)
-            numbers = _columns(features, rows, part)
+            columns = slice(first, first + step)
+            numbers = _columns(features, rows, columns)
             with np.errstate(over="ignore"):
                 exact = (numbers == numbers.astype(np.float32)) | np.isnan(numbers)
             if self.kind == "none" and exact.all():
                 continue
             numbers = np.sort(numbers, axis=0)
-            scaled = self._part(part).transform(numbers)
+            scaled = self._part(columns).transform(numbers)
             equal = merged(numbers, scaled, self.clip)
             whole = ((numbers == np.round(numbers)) | np.isnan(numbers)).all(0)
             crowded = equal.sum(0) > CROWDED * (np.diff(numbers, axis=0) > 0).sum(0)
             if self.kind == "none" and self.clip is None:
                 middle = numbers[np.maximum((~np.isnan(numbers)).sum(0) - 1, 0) // 2, np.arange(numbers.shape[1])]
-                center[part] = np.where(crowded, middle, 0.0)
-                scaled = numbers - center[part]
+                center[columns] = np.where(crowded, middle, 0.0)
+                scaled = numbers - center[columns]
                 equal = merged(numbers, scaled, None)
-            for place in np.flatnonzero((whole | crowded) & equal.any(0)).tolist():
-                known = ~np.isnan(numbers[:, place])
-                found[first + place] = learn(numbers[known, place], scaled[known, place], equal[known[1:], place])
-        if self.kind == "none" and (found or center.any()):
+            for column in np.flatnonzero((whole | crowded) & equal.any(0)).tolist():
+                present = ~np.isnan(numbers[:, column])
+                moved[first + column] = learn(
+                    numbers[present, column], scaled[present, column], equal[present[1:], column]
+                )
+        if self.kind == "none" and (moved or center.any()):
             self.learned = {"mean": center, "scale": np.ones(width)}
-        if found:
-            self.learned |= stack(found)
+        if moved:
+            self.learned |= stack(moved)
 
-    def _part(self, part: slice) -> FeatureScaler:
+    def _part(self, columns: slice) -> FeatureScaler:
         """Return the scaler of some features."""
         scaler = FeatureScaler(self.kind, self.clip)
-        scaler.learned = {n: array if n == "references" else array[..., part] for n, array in self.learned.items()}
+        scaler.learned = {n: array if n == "references" else array[..., columns] for n, array in self.learned.items()}
         return scaler
 
     def _learn_hellinger(self, mean: np.ndarray, scale: np.ndarray) -> None:
@@ -226,14 +228,14 @@ class FeatureScaler:
         """
         features = features.astype(np.float64, copy=False)
         scaled = self.transform(features)
-        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST) & ~np.isnan(features))
+        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST_FLOAT32) & ~np.isnan(features))
         if len(wrong):
-            place, column = wrong[0]
-            row = place if numbers is None else numbers[place]
+            index, column = wrong[0]
+            row = index if numbers is None else numbers[index]
             raise LDLError(
-                f"{source}: row {row}, feature {column} is {features[place, column]:g}, with scaling {self.kind!r} "
-                f"{scaled[place, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose another "
-                "data.scaling"
+                f"{source}: row {row}, feature {column} is {features[index, column]:g}, with scaling {self.kind!r} "
+                f"{scaled[index, column]:g}; float32 holds at most {LARGEST_FLOAT32:.2g}: correct it, or choose "
+                "another data.scaling"
             )
         # In C order, as batches take rows; MATLAB files are in Fortran order.
         return torch.from_numpy(scaled.astype(np.float32, order="C"))
@@ -252,9 +254,9 @@ class FeatureScaler:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load the learned arrays of another scaler. Raises LDLError if it scaled in another way."""
-        for option, trained, mine in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
-            if trained != mine:
-                raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
+        for option, trained, current in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
+            if trained != current:
+                raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {current!r}; set it so")
         learned = _arrays(state)
         for name in learned.keys() | SCALINGS[self.kind].keys():
             saved = learned.get(name, np.array(np.nan))
@@ -267,12 +269,11 @@ def _arrays(state: dict[str, Any]) -> dict[str, np.ndarray]:
     return {name: value.cpu().numpy() for name, value in state.items() if isinstance(value, Tensor)}
 
 
-def _columns(features: np.ndarray | RowFile, rows: np.ndarray, part: slice) -> np.ndarray:
+def _columns(features: np.ndarray | RowFile, rows: np.ndarray, columns: slice) -> np.ndarray:
     """Return some columns of the training rows, float64."""
     if not isinstance(features, RowFile):
-        return np.asarray(features[rows, part], np.float64)
-    columns = [block[:, part].astype(np.float64) for _, block in features.blocks(rows)]
-    return np.concatenate(columns)
+        return np.asarray(features[rows, columns], np.float64)
+    return np.concatenate([block[:, columns].astype(np.float64) for _, block in features.blocks(rows)])
 
 
 def _add(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -332,9 +333,9 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
     columns = learned["columns"].long()
     moved = numbers.index_select(1, columns)
     added = offset_of(moved, _count(moved, learned["knots"], True), learned)
-    own = torch.arange(features.shape[1], device=columns.device)[:, None] == columns
-    places = torch.where(own.any(1), own.long().argmax(1), len(columns))
-    return features + torch.cat([added, torch.zeros_like(numbers[:, :1])], 1).index_select(1, places)
+    matches = torch.arange(features.shape[1], device=columns.device)[:, None] == columns
+    sources = torch.where(matches.any(1), matches.long().argmax(1), len(columns))
+    return features + torch.cat([added, torch.zeros_like(numbers[:, :1])], 1).index_select(1, sources)
 
 
 def normal_quantile(share: Tensor) -> Tensor:
@@ -349,7 +350,7 @@ def normal_quantile(share: Tensor) -> Tensor:
 
 
 def _ratio(x: Tensor, coefficients: tuple[tuple[float, ...], tuple[float, ...]]) -> Tensor:
-    above, below = (torch.full_like(x, part[0]) for part in coefficients)
+    above, below = (torch.full_like(x, terms[0]) for terms in coefficients)
     for up, down in zip(coefficients[0][1:], coefficients[1][1:]):
         above, below = above * x + up, below * x + down
     return above / below

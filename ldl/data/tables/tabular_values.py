@@ -14,9 +14,9 @@ from torch import Tensor
 
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule, Loaded
-from ldl.data.storage import Column, LazyColumn, RowFile
+from ldl.data.storage import BatchColumn, LazyColumn, RowFile
 from ldl.data.tables.module import GroupedRows, GroupProtocol
-from ldl.data.tables.reading import Table
+from ldl.data.tables.reading import LabelledTable
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
 from ldl.moved import old_names
@@ -222,7 +222,7 @@ class TabularValues(Valued, GroupedRows):
     value_key: str | None = option(default=None, role="label")
     protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load
 
-    def read(self) -> Table:
+    def read(self) -> LabelledTable:
         """Read the table. Raises LDLError."""
         return self.reader(self.value_key, values=True).read(self.file)
 
@@ -235,7 +235,7 @@ class TabularValues(Valued, GroupedRows):
         groups = self.choose_protocol(table, table.groups, "group_exclusive", needed)
         encode = self.encode_as(labels)
         large = isinstance(table.features, RowFile)
-        target: Column = LazyColumn(table.target, encode) if large else encode(table.target)
+        target: BatchColumn = LazyColumn(table.target, encode) if large else encode(table.target)
         return Loaded(labels, {"target": target}, table.target, groups, table.row_names)
 
     def cut_kfold(self) -> Fold:
@@ -243,11 +243,11 @@ class TabularValues(Valued, GroupedRows):
         assert self.values is not None
         if self.rule == "random_kfold":
             drawn = kfold(self.size, self.folds, self.fold, self.fold_seed)
-            parts = drawn.train, drawn.test
+            rows = drawn.train, drawn.test
         else:
             width = 5 * self.grid.step
-            parts = stratified_kfold(self.values, self.folds, self.fold, self.fold_seed, self.groups, width)
-        return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
+            rows = stratified_kfold(self.values, self.folds, self.fold, self.fold_seed, self.groups, width)
+        return with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, self.groups)
 
 
 def _encode(

@@ -304,5 +304,5 @@ def recall_at_half(curve: Curve) -> float:
     return float(max([0.0, *recall[above >= 0], *between]))
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+def _ratio(count: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(count, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)

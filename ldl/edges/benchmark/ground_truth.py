@@ -20,7 +20,7 @@ ENDINGS = (".mat", ".png")
 """Endings of files of ground truth."""
 MOST_PIXELS = 2**28
 """Maximum number of pixels of the sparse maps of a file, which become dense."""
-STEPS = 65535
+GREY_STEPS = 65535
 """The number that stands for 1 in 16 bits."""
 
 
@@ -162,7 +162,9 @@ def read_edge_map(path: Path) -> np.ndarray:
 def read_probability(path: Path) -> tuple[np.ndarray, int]:
     """Read a grey PNG: (H, W) float64 in 0..1, and the number that stands for 1, 255 or 65535. Raises LDLError."""
     picture = open_picture(path, "edge map", "replace it")
-    return (np.asarray(picture) / STEPS, STEPS) if picture.mode.startswith("I;16") else (read_edge_map(path), 255)
+    if picture.mode.startswith("I;16"):
+        return np.asarray(picture) / GREY_STEPS, GREY_STEPS
+    return read_edge_map(path), 255
 
 
 def check_edge_map(path: Path, strength: np.ndarray, meant: str) -> None:

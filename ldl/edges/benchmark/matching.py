@@ -28,7 +28,7 @@ MAX_DIST = 0.0075
 """Maximum distance of corresponding pixels, as a share of the image's diagonal (benchmark of BSDS500)."""
 OUTLIER = 100
 """Cost of a pixel without a partner, in units of the greatest distance."""
-ROUNDING = 1e-6
+STRENGTH_ROUNDING = 1e-6
 """Tolerance of strengths around 0..1, for sums in 32 bits."""
 _UNIT = 1 << 40
 """One pixel of distance in gains, which are integers so that sums are exact."""
@@ -208,8 +208,8 @@ def count(
     if not np.isfinite(strength).all():
         raise LDLError("the edge map holds NaN or infinity; strengths must be numbers in 0..1")
     low, high = strength.min(initial=0), strength.max(initial=0)
-    if low < -ROUNDING or high > 1 + ROUNDING:
-        wrong = low if low < -ROUNDING else high
+    if low < -STRENGTH_ROUNDING or high > 1 + STRENGTH_ROUNDING:
+        wrong = low if low < -STRENGTH_ROUNDING else high
         raise LDLError(f"the edge map holds {wrong:g}; strengths must be in 0..1: divide those of 8 bits by 255")
     if not len(thresholds) or not (np.diff(thresholds) > 0).all():
         raise LDLError(f"thresholds must rise and be at least one, got {np.asarray(thresholds).tolist()[:8]}")

@@ -19,14 +19,14 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
-from ldl.edges.benchmark.ground_truth import STEPS
+from ldl.edges.benchmark.ground_truth import GREY_STEPS
 from ldl.edges.benchmark.thinning import widen
 from ldl.errors import LDLError
 from ldl.progress import track
 
-NEAR, BAND = 2.0, 5.0
+NEAR_PIXELS, BAND_PIXELS = 2.0, 5.0
 """Distances in pixels: the limit of ``near``, and the width of the band around the drawings of all annotators."""
-BINS = 15
+CALIBRATION_BINS = 15
 """Bins of the calibration error."""
 QUESTIONS = ("drawn", "near", "any")
 REGIONS = ("all", "band")
@@ -41,7 +41,7 @@ class Panel(NamedTuple):
         answers: (H, W) float64 in 0..1, for each of :data:`QUESTIONS`.
         disagreement: (H, W) float64, the unbiased estimate of p (1 - p) from the answers to ``near``; None for a single
             annotator.
-        band: (H, W) bool, the pixels within :data:`BAND` of the drawing of any annotator.
+        band: (H, W) bool, the pixels within :data:`BAND_PIXELS` of the drawing of any annotator.
     """
 
     answers: dict[str, np.ndarray]
@@ -72,19 +72,16 @@ class Tally(NamedTuple):
 def panel(boundaries: np.ndarray) -> Panel:
     """Return the answers of the annotators who drew ``boundaries``, (A, H, W) bool."""
     count = len(boundaries)
-    near = np.stack([widen(drawn, NEAR) for drawn in boundaries])
+    near = np.stack([widen(drawn, NEAR_PIXELS) for drawn in boundaries])
     share = near.mean(0)
     disagreement = share * (1 - share) * count / (count - 1) if count > 1 else None
     answers = dict(zip(QUESTIONS, (boundaries.mean(0), share, near.any(0).astype(float))))
-    return Panel(answers, disagreement, widen(boundaries.any(0), BAND))
+    return Panel(answers, disagreement, widen(boundaries.any(0), BAND_PIXELS))
 
 
 def levels(probability: np.ndarray) -> np.ndarray:
-    """Return the level of each pixel, 0 to 65,535, of (H, W) in 0..1. Raises LDLError for other values and NaN."""
-    values = np.asarray(probability, np.float64)
-    if not ((values >= 0) & (values <= 1)).all():
-        raise LDLError(f"the map has values from {values.min():g} to {values.max():g}; probabilities must be in 0..1")
-    return np.round(STEPS * values).astype(np.int64)
+    """Return the level of each pixel, 0 to 65,535, of (H, W) in 0..1."""
+    return np.round(GREY_STEPS * np.asarray(probability, np.float64)).astype(np.int64)
 
 
 def tally(level: np.ndarray, answer: np.ndarray, region: np.ndarray | None = None) -> Tally:
@@ -103,17 +100,17 @@ def tally(level: np.ndarray, answer: np.ndarray, region: np.ndarray | None = Non
         raise LDLError(f"map and ground truth differ in size, {sizes} pixels; predict at the size of the image")
     chosen = slice(None) if region is None else region.ravel()
     level, answer = level.ravel()[chosen], answer.ravel()[chosen]
-    counted = np.bincount(level, minlength=STEPS + 1).astype(np.float64)
-    return Tally(counted, np.bincount(level, answer, minlength=STEPS + 1))
+    counted = np.bincount(level, minlength=GREY_STEPS + 1).astype(np.float64)
+    return Tally(counted, np.bincount(level, answer, minlength=GREY_STEPS + 1))
 
 
-def stated(steps: int = STEPS) -> np.ndarray:
+def stated(steps: int = GREY_STEPS) -> np.ndarray:
     """Return the nominal probabilities of the levels, (65536,): k / 65535; ``steps`` stands for 1 in the files.
 
     A 0 in a file represents all values that round to 0, and becomes their middle, 1 / (4 steps); likewise 1.
     """
     end = 0.25 / steps
-    return np.clip(np.arange(STEPS + 1) / STEPS, end, 1 - end)
+    return np.clip(np.arange(GREY_STEPS + 1) / GREY_STEPS, end, 1 - end)
 
 
 def isotonic(tally: Tally) -> np.ndarray:
@@ -123,16 +120,16 @@ def isotonic(tally: Tally) -> np.ndarray:
     probability is 0 or 1. Levels that do not occur are interpolated linearly; without any pixel, all are 1/2.
     """
     pixels, votes = tally.pixels.copy(), tally.votes.copy()
-    there = np.flatnonzero(pixels)
-    if not len(there):
+    occurring = np.flatnonzero(pixels)
+    if not len(occurring):
         return np.full(len(pixels), 0.5)
-    votes[there[0]] += 1
-    np.add.at(pixels, there[[0, -1]], 1)  # both, if they are equal
-    fitted = isotonic_regression(votes[there] / pixels[there], weights=pixels[there]).x
-    return np.interp(np.arange(len(pixels)), there, fitted)
+    votes[occurring[0]] += 1
+    np.add.at(pixels, occurring[[0, -1]], 1)  # both, if they are equal
+    fitted = isotonic_regression(votes[occurring] / pixels[occurring], weights=pixels[occurring]).x
+    return np.interp(np.arange(len(pixels)), occurring, fitted)
 
 
-def scores(tally: Tally, probability: np.ndarray, bins: int = BINS) -> dict[str, float]:
+def scores(tally: Tally, probability: np.ndarray, bins: int = CALIBRATION_BINS) -> dict[str, float]:
     """Return ``nll`` in nats, ``brier``, ``ece`` and ``ece_mass``, means over pixels and annotators; NaN for none.
 
     See :func:`calibration_error`; ``ece`` has bins of equal width, ``ece_mass`` of equal mass.
@@ -148,7 +145,7 @@ def scores(tally: Tally, probability: np.ndarray, bins: int = BINS) -> dict[str,
     return dict(zip(("nll", "brier", "ece", "ece_mass"), map(float, (nll, brier, *errors))))
 
 
-def calibration_error(tally: Tally, probability: np.ndarray, bins: int = BINS, mass: bool = False) -> float:
+def calibration_error(tally: Tally, probability: np.ndarray, bins: int = CALIBRATION_BINS, mass: bool = False) -> float:
     """Return the expected calibration error: mean over pixels of |votes - probability|, both averaged in a bin.
 
     Naeini, Cooper & Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015.
@@ -165,16 +162,16 @@ def calibration_error(tally: Tally, probability: np.ndarray, bins: int = BINS, m
 
 
 def reliability(
-    tally: Tally, probability: np.ndarray, bins: int = BINS, mass: bool = False
+    tally: Tally, probability: np.ndarray, bins: int = CALIBRATION_BINS, mass: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return for each bin with pixels: share of votes minus mean probability, mean probability, pixels; (B,) each."""
     stands, group = np.unique(probability, return_inverse=True)
     pixels, votes = (np.bincount(group, column) for column in tally)
     where = (np.cumsum(pixels) - pixels / 2) / pixels.sum() if mass else stands
-    place = np.minimum((bins * where).astype(int), bins - 1)
-    pixels, votes, total = (np.bincount(place, column) for column in (pixels, votes, pixels * stands))
-    there = pixels > 0
-    pixels, votes, total = pixels[there], votes[there], total[there]
+    bin_of = np.minimum((bins * where).astype(int), bins - 1)
+    pixels, votes, total = (np.bincount(bin_of, column) for column in (pixels, votes, pixels * stands))
+    filled = pixels > 0
+    pixels, votes, total = pixels[filled], votes[filled], total[filled]
     return (votes - total) / pixels, total / pixels, pixels
 
 
@@ -210,19 +207,19 @@ class VoteCounts:
     tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
     disagreement: dict[str, Tally] = field(default_factory=dict)
     squares: dict[str, float] = field(default_factory=dict)
-    steps: int = STEPS
+    steps: int = GREY_STEPS
     images: int = 0
 
-    def add(self, probability: np.ndarray, votes: Panel, steps: int = STEPS) -> None:
+    def add(self, probability: np.ndarray, votes: Panel, steps: int = GREY_STEPS) -> None:
         """Count an image: its map, (H, W) in 0..1, against its annotators. Raises LDLError if they do not fit."""
         level = levels(probability)
         for region, question in product(REGIONS, QUESTIONS):
             _put(self.tallies, (region, question), tally(level, votes.answers[question], votes.region(region)))
         if votes.disagreement is not None:
             for region in REGIONS:
-                there = votes.region(region)
-                _put(self.disagreement, region, tally(level, votes.disagreement, there))
-                squares = float((votes.disagreement[there] ** 2).sum())
+                inside = votes.region(region)
+                _put(self.disagreement, region, tally(level, votes.disagreement, inside))
+                squares = float((votes.disagreement[inside] ** 2).sum())
                 self.squares[region] = self.squares.get(region, 0.0) + squares
         self.steps = min(self.steps, steps)
         self.images += 1
@@ -238,9 +235,11 @@ class VoteCounts:
     def constant(self) -> Probabilities:
         """Return the base rates of these images at every level."""
         rates = {key: tally.votes.sum() / (tally.pixels.sum() or np.nan) for key, tally in self.tallies.items()}
-        return {key: np.full(STEPS + 1, rate) for key, rate in rates.items()}
+        return {key: np.full(GREY_STEPS + 1, rate) for key, rate in rates.items()}
 
-    def scores(self, probabilities: Probabilities, bins: int = BINS) -> dict[str, dict[str, dict[str, float]]]:
+    def scores(
+        self, probabilities: Probabilities, bins: int = CALIBRATION_BINS
+    ) -> dict[str, dict[str, dict[str, float]]]:
         """Return :func:`scores` by region and question."""
         measured: dict[str, Any] = {region: {} for region in REGIONS}
         for (region, question), counted in self.tallies.items():
@@ -267,10 +266,8 @@ def count_votes(
         show_progress: Draw a progress bar.
 
     Raises:
-        LDLError: There are no images, or a map does not fit its ground truth.
+        LDLError: A map does not fit its ground truth.
     """
-    if not names:
-        raise LDLError("there are no images whose votes could be counted")
     counts = VoteCounts()
     for name in track(names, len(names), "counting votes", show_progress):
         probability, steps, boundaries = load(name)
@@ -281,9 +278,9 @@ def count_votes(
     return counts
 
 
-def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = BINS) -> dict[str, Any]:
+def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = CALIBRATION_BINS) -> dict[str, Any]:
     """Return scores as plain values: of the base rates of these images, and of each way to read the levels."""
-    content: dict[str, Any] = {"images": counts.images, "near": NEAR, "band": BAND, "bins": bins}
+    content: dict[str, Any] = {"images": counts.images, "near": NEAR_PIXELS, "band": BAND_PIXELS, "bins": bins}
     content["constant"] = counts.scores(counts.constant(), bins)
     for way, probabilities in ways.items():
         content[way] = counts.scores(probabilities, bins)

@@ -29,7 +29,7 @@ SIDE = PATCH // SHRINK
 POINTS = [(2 * i + 1) * SIDE // 10 for i in range(5)]
 """Cells along one axis of a patch that self-similarity compares: the middles of its fifths."""
 VALUES = SIDE * SIDE * CHANNELS
-FEATURES = VALUES + CHANNELS * 300
+PATCH_FEATURES = VALUES + CHANNELS * 300
 VALUE_BLUR, SIMILARITY_BLUR = 1, 4
 """Radii of the blur of channel values and of self-similarity, in cells."""
 CONTRAST_BLUR = 4
@@ -168,10 +168,10 @@ def sum_up(colour: np.ndarray) -> np.ndarray:
 
 
 @compiled_as_numpy
-def fill_gradients(colour: np.ndarray, magnitude: np.ndarray, place: np.ndarray, low: int, high: int) -> None:
+def fill_gradients(colour: np.ndarray, magnitude: np.ndarray, orientation: np.ndarray, low: int, high: int) -> None:
     """Fill rows of magnitude and orientation (H, W) of the gradient of (3, H, W) in its strongest channel, all float32.
 
-    The orientation, ``place``, is modulo 180 degrees, in units of 45 degrees: 0 to 4.
+    ``orientation`` is modulo 180 degrees, in units of 45 degrees: 0 to 4.
     """
     _, height, width = colour.shape
     centre = np.empty((3, width + 2), np.float32)
@@ -197,12 +197,12 @@ def fill_gradients(colour: np.ndarray, magnitude: np.ndarray, place: np.ndarray,
                 turn = turn * squared + factor
             turn *= ratio
             turn = _TWO - turn if tall > wide else turn
-            place[y, x] = _FOUR - turn if (dx < _ZERO) != (dy < _ZERO) else turn
+            orientation[y, x] = _FOUR - turn if (dx < _ZERO) != (dy < _ZERO) else turn
 
 
 @compiled_as_numpy
 def fill_orientations(
-    magnitude: np.ndarray, place: np.ndarray, size: int, floor: float, shares: np.ndarray, low: int, high: int
+    magnitude: np.ndarray, orientation: np.ndarray, size: int, floor: float, shares: np.ndarray, low: int, high: int
 ) -> None:
     """Fill rows of the gradient channels (5, h, w) float32, means over squares of ``size`` 1 or 2 pixels.
 
@@ -221,7 +221,7 @@ def fill_orientations(
                 sums[0, x] += around[x]
             for k in range(ORIENTATIONS):
                 for x in range(width):
-                    away = abs(place[y, x] - np.float32(k))
+                    away = abs(orientation[y, x] - np.float32(k))
                     away = away if away < _TWO else _FOUR - away
                     sums[1 + k, x] += around[x] * (_ONE - away if away < _ONE else _ZERO)
         for c in range(1 + ORIENTATIONS):
@@ -229,7 +229,7 @@ def fill_orientations(
                 shares[c, row, x] = sums[c, x] if size == 1 else (sums[c, 2 * x] + sums[c, 2 * x + 1]) * _QUARTER
 
 
-class Places(NamedTuple):
+class FeaturePlaces(NamedTuple):
     """Positions of F features: a map of :func:`feature_maps` and one or two cells of the patch.
 
     Attributes:
@@ -243,7 +243,7 @@ class Places(NamedTuple):
     second: np.ndarray
 
 
-def feature_places() -> Places:
+def feature_places() -> FeaturePlaces:
     """Return the 7228 features: values by channel, row and column, then differences by channel and pair."""
     channel, row, column = np.indices((CHANNELS, SIDE, SIDE)).reshape(3, -1)
     points = np.array([(y, x) for y in POINTS for x in POINTS])
@@ -251,7 +251,7 @@ def feature_places() -> Places:
     maps = np.concatenate([channel, CHANNELS + np.repeat(np.arange(CHANNELS), len(one))])
     first = np.concatenate([np.stack([row, column], 1), np.tile(points[one], (CHANNELS, 1))])
     second = np.concatenate([np.full((VALUES, 2), -1), np.tile(points[two], (CHANNELS, 1))])
-    return Places(maps.astype(np.int32), first.astype(np.int32), second.astype(np.int32))
+    return FeaturePlaces(maps.astype(np.int32), first.astype(np.int32), second.astype(np.int32))
 
 
 def feature_maps(image: np.ndarray, bands: Bands = one_band, floor: float = CONTRAST_FLOOR) -> np.ndarray:
@@ -276,10 +276,10 @@ def make_channels(colour: np.ndarray, bands: Bands = one_band, floor: float = CO
     half = channels[:3]
     bands(fill_halves, height, colour, half)
     for number, (picture, size) in enumerate(((colour, SHRINK), (half, 1))):
-        magnitude, place = np.empty((2, *picture.shape[1:]), np.float32)
+        magnitude, orientation = np.empty((2, *picture.shape[1:]), np.float32)
         shares = channels[3 + number * (1 + ORIENTATIONS) :][: 1 + ORIENTATIONS]
-        bands(fill_gradients, len(magnitude), picture, magnitude, place)
-        bands(fill_orientations, height, magnitude, place, size, np.float32(floor), shares)
+        bands(fill_gradients, len(magnitude), picture, magnitude, orientation)
+        bands(fill_orientations, height, magnitude, orientation, size, np.float32(floor), shares)
     return channels
 
 

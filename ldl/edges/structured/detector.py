@@ -118,8 +118,8 @@ def find_leaves(maps: np.ndarray, nodes: Nodes, leaves: np.ndarray, low: int, hi
             line = np.uint64((row - low) * (PLANES * STRIP))
             count = np.uint64(0)
             for i in range(here * votes):
-                place = votes * (row + left + i // votes) + i % votes
-                node[i], walking[count] = roots[place % len(roots)], i
+                turn = votes * (row + left + i // votes) + i % votes
+                node[i], walking[count] = roots[turn % len(roots)], i
                 count += np.uint64(whole[node[i], 2] != none)
             while count > 0:
                 still = np.uint64(0)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ldl.collective import Collective
-from ldl.edges.structured.channels import CHANNELS, FEATURES, LABEL, SIDE, Places, feature_places
+from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH_FEATURES, SIDE, FeaturePlaces, feature_places
 from ldl.edges.structured.growing import GrowthOptions, grow
 from ldl.edges.structured.neighbours import Descriptor, KeptPatches, keep
 from ldl.edges.structured.patches import Scene, drop_specks, make_bins, sample_patches
@@ -99,8 +99,8 @@ def grow_trees(
 
     def one(number: int) -> EdgeTree:
         random = np.random.default_rng([seed, number])
-        chosen = np.sort(random.choice(FEATURES, features, replace=False))
-        places = Places(*(column[chosen] for column in feature_places()))
+        chosen = np.sort(random.choice(PATCH_FEATURES, features, replace=False))
+        places = FeaturePlaces(*(column[chosen] for column in feature_places()))
         drawn = sample_patches(scenes, places, bins, patches, random)
         tree = grow(drawn.codes, places.map, bins, drawn.segments, options, stream(seed, number))
         feature = np.where(tree.feature < 0, -1, chosen[tree.feature]).astype(np.int32)
@@ -122,7 +122,7 @@ def join_edges(
     joined, lengths = join_arrays(trees, like, device, collective)
     nodes = lengths[:, 0]
     roots = number_across(joined[3], joined[0][:, 0] >= 0, nodes, nodes, lengths[:, 4])
-    roots, *learned, sizes, segments, points = (part.cpu().numpy() for part in (roots, *joined))
+    roots, *learned, sizes, segments, points = (column.cpu().numpy() for column in (roots, *joined))
     kept = None if descriptor is None else KeptPatches(np.append(0, sizes.cumsum()), segments, points, *descriptor)
     return EdgeForest(roots, *learned, kept)
 
@@ -146,11 +146,11 @@ def check_forest(head: nn.Module, components: int) -> None:
         threshold="M", child="M", segments="L P", **kept,
     )  # fmt: skip
     feature: Tensor = head.get_buffer("feature")
-    check_range(head, "feature", feature, FEATURES, -1)
+    check_range(head, "feature", feature, PATCH_FEATURES, -1)
     if not sizes["D"]:
         refuse(head, "feature", "has nodes without features")
     inner = feature[:, 0] >= 0
-    check_range(head, "feature", feature[inner], FEATURES)
+    check_range(head, "feature", feature[inner], PATCH_FEATURES)
     check_trees(head, head.get_buffer("roots"), inner, head.get_buffer("child"), sizes["L"])
     kept = (OF_KEPT + name for name in ("points", "kernel", "bias") if components)
     check_buffers(head, "weight", "threshold", *kept)
@@ -170,8 +170,8 @@ def _check_segments(head: nn.Module, name: str) -> None:
     check_range(head, name, segments, LABEL * LABEL)
     # In parts, because indices take eight times the memory and leaves may keep millions.
     for number, block in enumerate(segments.split(CHECKED_ROWS)):
-        there = torch.zeros(len(block), LABEL * LABEL, dtype=torch.bool, device=block.device)
-        there.scatter_(1, block.long(), True)
-        gap = (there.sum(1) != block.amax(1).long() + 1).nonzero()
+        present = torch.zeros(len(block), LABEL * LABEL, dtype=torch.bool, device=block.device)
+        present.scatter_(1, block.long(), True)
+        gap = (present.sum(1) != block.amax(1).long() + 1).nonzero()
         if len(gap):
             refuse(head, name, f"row {number * CHECKED_ROWS + int(gap[0])} leaves out a number")

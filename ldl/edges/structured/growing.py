@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.edges.structured.patches import Bins
+from ldl.edges.structured.patches import PatchBins
 from ldl.edges.structured.splits import add_up, best_hyperplane, best_split, best_split_of_many, gain_of_cut
 from ldl.methods.numba_kernels import add_row, compiled, dot, inlined, next_bits, partition
 
 PAIRS = 256
-SAMPLE = 1024
+COMPONENT_SAMPLE = 1024
 """Segmentations from which a node computes principal components; larger nodes draw them at random."""
-ROUNDS = 12
+POWER_ROUNDS = 12
 """Steps of the power iteration."""
 COMPONENTS = 5
-STEPS = 3
+KMEANS_ROUNDS = 3
 """Rounds of k-means."""
 
 
@@ -75,8 +75,9 @@ class PatchTree(NamedTuple):
 
 @compiled
 def grow(
-    codes: np.ndarray, maps: np.ndarray, bins: Bins, segments: np.ndarray, options: GrowthOptions, state: np.ndarray
-) -> PatchTree:
+    codes: np.ndarray, maps: np.ndarray, bins: PatchBins, segments: np.ndarray, options: GrowthOptions,
+    state: np.ndarray,
+) -> PatchTree:  # fmt: skip
     """Grow one tree on binned features, ``codes`` (F, N) uint8, of segmentations (N, S) uint8.
 
     ``maps`` (F,) is the table of bins of each feature; random numbers come from ``state`` (1,) uint64.
@@ -85,7 +86,7 @@ def grow(
     rows, spare = np.arange(size).astype(np.int32), np.empty(size, np.int32)
     right, labels = np.zeros(size, np.uint8), np.empty(size, np.uint8)
     pairs = np.empty((PAIRS, 2), np.int32)
-    scratch = np.empty((min(size, SAMPLE), PAIRS), np.float32)
+    scratch = np.empty((min(size, COMPONENT_SAMPLE), PAIRS), np.float32)
     order = np.arange(width)
     terms = min(options.terms, width) if options.sets else 1
     most = 2 * (size // max(options.min_leaf, 1)) + 1
@@ -179,7 +180,7 @@ def two_classes(
     class 1: 0 if all codes are equal, else, up to rounding, neither 0 nor n.
     """
     count, width = len(rows), len(pairs)
-    size = min(count, SAMPLE)
+    size = min(count, COMPONENT_SAMPLE)
     mean = np.zeros(width, np.float32)
     for i in range(size):
         row = rows[i] if count == size else rows[int(next_bits(state) % np.uint64(count))]
@@ -201,7 +202,7 @@ def two_classes(
     # Start from the code farthest from the mean, which is never orthogonal to all of the variance.
     direction = codes[start].copy()
     following = np.empty(width, np.float32)
-    for _ in range(ROUNDS):
+    for _ in range(POWER_ROUNDS):
         following[:] = 0
         for i in range(size):
             add_row(following, codes[i], dot(codes[i], direction))
@@ -250,7 +251,7 @@ def many_classes(
     :func:`two_classes`.
     """
     count, width, classes = len(rows), len(pairs), len(counts)
-    size = min(count, SAMPLE)
+    size = min(count, COMPONENT_SAMPLE)
     mean = np.zeros(width, np.float32)
     for i in range(size):
         row = rows[i] if count == size else rows[int(next_bits(state) % np.uint64(count))]
@@ -293,7 +294,7 @@ def _principal_axes(centred: np.ndarray, most: int) -> np.ndarray:
             return axes[:a]
         axes[a] = centred[start]
         following = np.empty_like(axes[a])
-        for _ in range(ROUNDS):
+        for _ in range(POWER_ROUNDS):
             following[:] = 0
             for i in range(len(centred)):
                 add_row(following, centred[i], dot(centred[i], axes[a]))
@@ -308,14 +309,14 @@ def _k_means(places: np.ndarray, labels: np.ndarray, counts: np.ndarray) -> None
     """Run k-means from the clusters in ``labels`` (n,) and fill their sizes ``counts`` (K,)."""
     classes, size = len(counts), places.shape[1]
     centres = np.empty((classes, size), np.float32)
-    for step in range(STEPS + 1):
+    for step in range(KMEANS_ROUNDS + 1):
         counts[:] = 0
         centres[:] = 0
         for i in range(len(places)):
             counts[labels[i]] += 1
             for a in range(size):
                 centres[labels[i], a] += places[i, a]
-        if step == STEPS:
+        if step == KMEANS_ROUNDS:
             break
         for k in range(classes):
             for a in range(size):

@@ -23,19 +23,19 @@ from ldl.edges.structured.channels import CHANNELS, LABEL, SIDE, VALUES, blur
 from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.patches import Patches, Scene, drop_specks
 from ldl.edges.structured.voting import rings_of
-from ldl.methods.dsna.weights import Rules, descend_weights, neighbour_weights
+from ldl.methods.dsna.weights import NeighbourWeighting, descend_weights, neighbour_weights
 from ldl.methods.numba_kernels import compiled
 from ldl.methods.torch_utils import eigh
 
 DESCRIPTOR_SAMPLE = 15_000
 """Patches from which the components of descriptors are learned."""
-CODES = 8
+LABEL_COMPONENTS = 8
 """Components of a label."""
 CODE_SAMPLE = 20_000
 """Labels from which their components are learned."""
-CHUNK = 100_000
+LABELS_AT_ONCE = 100_000
 """Labels that are made at a time."""
-PART = 1000
+PATCHES_AT_ONCE = 1000
 """Patches that are solved at a time, so that the problem fits a core's cache."""
 
 Descriptor = tuple[np.ndarray, np.ndarray]
@@ -133,7 +133,7 @@ def keep(
 class PatchNeighbours:
     """Weights for the training patches of a forest's leaves; ``blend`` is the option of the head."""
 
-    def __init__(self, kept: KeptPatches, rules: Rules, threads: int = 1, blend: float = 1.0) -> None:
+    def __init__(self, kept: KeptPatches, rules: NeighbourWeighting, threads: int = 1, blend: float = 1.0) -> None:
         self.kept = kept
         self.rules = rules
         self.threads = threads
@@ -159,7 +159,7 @@ class PatchNeighbours:
         if not self.blend:
             return near.reshape(rows, columns, -1), weights.reshape(rows, columns, -1)
         voting = np.flatnonzero(votes)
-        parts = [voting[first : first + PART] for first in range(0, len(voting), PART)]
+        parts = [voting[first : first + PATCHES_AT_ONCE] for first in range(0, len(voting), PATCHES_AT_ONCE)]
         with ThreadPoolExecutor(self.threads) as pool:
             solved = pool.map(lambda chunk: self._solve(near[chunk], counts[chunk], queries[chunk]), parts)
             for chunk, solution in zip(parts, solved):
@@ -177,9 +177,9 @@ class PatchNeighbours:
             )  # fmt: skip
             return weights
         real = torch.arange(near.shape[1]) < torch.from_numpy(counts)[:, None]
-        there = torch.from_numpy(near).long()
+        rows = torch.from_numpy(near).long()
         return neighbour_weights(
-            self.points[there], self.codes[there], real, queries, None, rules, True, 1e-3
+            self.points[rows], self.codes[rows], real, queries, None, rules, True, 1e-3
         )[0].numpy()  # fmt: skip
 
 
@@ -218,9 +218,9 @@ def label_codes(segments: np.ndarray) -> Tensor:
     edges = _blurred_edges(sample)
     mean = edges.mean(0)
     variance, axes = eigh((edges - mean).T @ (edges - mean) / len(edges))
-    axes = axes[:, -CODES:] / variance[-CODES:].sum().clamp_min(1e-12).sqrt()
-    parts = [segments[first : first + CHUNK] for first in range(0, len(segments), CHUNK)]
-    return torch.cat([(_blurred_edges(part) - mean) @ axes for part in parts])
+    axes = axes[:, -LABEL_COMPONENTS:] / variance[-LABEL_COMPONENTS:].sum().clamp_min(1e-12).sqrt()
+    parts = [segments[first : first + LABELS_AT_ONCE] for first in range(0, len(segments), LABELS_AT_ONCE)]
+    return torch.cat([(_blurred_edges(chunk) - mean) @ axes for chunk in parts])
 
 
 def _blurred_edges(segments: np.ndarray) -> Tensor:

@@ -20,19 +20,19 @@ from ldl.edges.structured.channels import (
     POINTS,
     SHRINK,
     SIDE,
-    Places,
+    FeaturePlaces,
     feature_maps,
 )
 from ldl.errors import LDLError
 from ldl.methods.numba_kernels import compiled
 
-BINS = 256
-NEAR = 8
+FEATURE_BINS = 256
+POSITIVE_PIXELS = 8
 """A patch is positive if its middle is less than this from a boundary of the annotator, in pixels."""
-_STEPS = 4096
+_DRAW_STEPS = 4096
 
 
-class Bins(NamedTuple):
+class PatchBins(NamedTuple):
     """Bins of the values of each map, with a start for the search for the bin of a value.
 
     Attributes:
@@ -50,7 +50,7 @@ class Bins(NamedTuple):
     guess: np.ndarray
 
 
-def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
+def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> PatchBins:
     """Return bins that are about equally full over patches at random places of images with these feature ``maps``.
 
     Each table is made from about ``draws`` values over all images.
@@ -65,19 +65,19 @@ def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
         similar = image[CHANNELS:]
         differences = similar[:, row + one[0], column + one[1]] - similar[:, row + two[0], column + two[1]]
         drawn.append(np.concatenate([image[:CHANNELS, row, column], differences]))
-    shares = np.arange(1, BINS) / BINS
+    shares = np.arange(1, FEATURE_BINS) / FEATURE_BINS
     edges = np.stack([np.quantile(values, shares) for values in np.concatenate(drawn, axis=1)]).astype(np.float32)
     low, width = np.ascontiguousarray(edges[:, 0]), np.maximum(edges[:, -1] - edges[:, 0], np.float32(1e-6))
     # One step back, because a value close to the border of two steps may be rounded into the next.
-    starts = low[:, None] + (np.arange(_STEPS) - 1) * (width / _STEPS)[:, None]
+    starts = low[:, None] + (np.arange(_DRAW_STEPS) - 1) * (width / _DRAW_STEPS)[:, None]
     guess = np.stack([np.searchsorted(table, start) for table, start in zip(edges, starts)]).astype(np.uint8)
     guess[:, 0] = 0
     top = np.concatenate([edges, np.nextafter(edges[:, -1:], np.float32(np.inf))], axis=1)
-    return Bins(edges, top, low, (_STEPS / width).astype(np.float32), guess)
+    return PatchBins(edges, top, low, (_DRAW_STEPS / width).astype(np.float32), guess)
 
 
 @compiled
-def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
+def bin_patches(maps: np.ndarray, places: FeaturePlaces, bins: PatchBins, cells: np.ndarray, codes: np.ndarray) -> None:
     """Fill ``codes`` (F, n) uint8: F features of the n patches of maps (26, h, w) that start at ``cells`` (n, 2).
 
     A code is the number of edges below the value, so value <= edges[k] is code <= k.
@@ -92,8 +92,8 @@ def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray,
             if other_y >= 0:
                 value -= values[row + other_y, column + other_x]
             step = (value - low) * scale
-            code = np.int64(guess[int(min(max(step, np.float32(0)), np.float32(_STEPS - 1)))])
-            while code < BINS - 1 and edges[code] < value:
+            code = np.int64(guess[int(min(max(step, np.float32(0)), np.float32(_DRAW_STEPS - 1)))])
+            while code < FEATURE_BINS - 1 and edges[code] < value:
                 code += 1
             codes[f, i] = code
 
@@ -144,12 +144,12 @@ def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, 
     for number, drawn in enumerate(boundaries):
         if drawn.any():
             away = distance_transform_edt(~drawn)[PATCH // 2 :: SHRINK, PATCH // 2 :: SHRINK]
-            near[number] = away[:rows, :columns] < NEAR
+            near[number] = away[:rows, :columns] < POSITIVE_PIXELS
     return Scene(maps, segments, near)
 
 
 def sample_patches(
-    scenes: Sequence[Scene], places: Places, bins: Bins, count: int, random: np.random.Generator
+    scenes: Sequence[Scene], places: FeaturePlaces, bins: PatchBins, count: int, random: np.random.Generator
 ) -> Patches:
     """Draw about ``count`` patches without replacement, the same number from every annotator of every scene.
 

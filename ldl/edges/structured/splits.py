@@ -9,9 +9,9 @@ import numpy as np
 
 from ldl.methods.numba_kernels import add_row, compiled, dot, draw_next, inlined, next_bits
 
-SAMPLE = 1024
+HYPERPLANE_SAMPLE = 1024
 """Patches of a node from which hyperplanes are fitted; larger nodes draw them at random."""
-ROUNDS = 10
+NEWTON_STEPS = 10
 """Maximum number of Newton steps of a fit."""
 COST_CAP = 100.0
 """Maximum weight of a class, which would be infinite for a vanishing share."""
@@ -148,7 +148,7 @@ def best_hyperplane(
     if ones == 0 or ones == count:
         return improves, threshold
     best = least + 1e-9
-    sample = min(count, SAMPLE)
+    sample = min(count, HYPERPLANE_SAMPLE)
     x, y, cost = np.empty((sample, size + 1)), np.empty(sample), np.empty(sample)
     sums = np.empty(count, np.float32)
     tried, factors = np.empty(size, np.int32), np.empty(size, np.float32)
@@ -218,7 +218,7 @@ def squared_hinge(x: np.ndarray, y: np.ndarray, cost: np.ndarray, shrinkage: flo
     count, size = x.shape
     active, w = np.ones(count, np.bool_), np.zeros(size)
     scale = 1 / cost.sum()
-    for _ in range(ROUNDS):
+    for _ in range(NEWTON_STEPS):
         gram, moment = shrinkage * np.eye(size), np.zeros(size)
         gram[size - 1, size - 1] = 1e-9
         for i in range(count):

@@ -66,10 +66,10 @@ class Conformal:
         Raises:
             LDLError: No rows, shapes that do not match, or rows that are no distributions.
         """
-        found = true_scores(labels, prediction, truth)
+        scores = true_scores(labels, prediction, truth)
         if not labels.has_values:
-            return cls(labels, (Scores.of(found[0], truth, groups, weight),))
-        return cls(labels, tuple(Scores.of(column, None, groups, weight) for column in found))
+            return cls(labels, (Scores.of(scores[0], truth, groups, weight),))
+        return cls(labels, tuple(Scores.of(column, None, groups, weight) for column in scores))
 
     @property
     def units(self) -> int:
@@ -84,8 +84,8 @@ class Conformal:
         Raises:
             LDLError: Nominal labels, or a level that is not between 0 and 1.
         """
-        parts = zip(marginals(self.labels, prediction), self.labels.axes, self.scores)
-        ends = [line_intervals(part, np.array(axis), self._threshold(own, level)) for part, axis, own in parts]
+        per_axis = zip(marginals(self.labels, prediction), self.labels.axes, self.scores)
+        ends = [line_intervals(p, np.array(axis), self._threshold(scores, level)) for p, axis, scores in per_axis]
         return ends[0] if len(ends) == 1 else np.stack(ends, 1)
 
     def label_set(self, prediction: np.ndarray, level: float) -> np.ndarray:
@@ -98,16 +98,16 @@ class Conformal:
         return label_sets(label_scores(prediction), self._threshold(self.scores[0], level))
 
     def _threshold(self, scores: Scores, level: float) -> float:
-        found = scores.threshold(level)
-        if found == np.inf:
+        threshold = scores.threshold(level)
+        if threshold == np.inf:
             warn_too_few(level, scores.units)
-        return found
+        return threshold
 
     def to_state(self) -> list[dict[str, Any]]:
         """Return the tensors and numbers for a checkpoint; :meth:`from_checkpoint` is the inverse."""
         return [
-            {"score": torch.from_numpy(own.score), "weight": torch.from_numpy(own.weight), "units": own.units}
-            for own in self.scores
+            {"score": torch.from_numpy(scores.score), "weight": torch.from_numpy(scores.weight), "units": scores.units}
+            for scores in self.scores
         ]
 
     @classmethod
@@ -116,7 +116,7 @@ class Conformal:
         if CALIBRATION_KEY not in checkpoint:
             return None
         state = check_calibration(checkpoint[CALIBRATION_KEY], max(labels.ndim, 1))
-        return cls(labels, tuple(Scores(*own) for own in state))
+        return cls(labels, tuple(Scores(*scores) for scores in state))
 
 
 def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
@@ -139,16 +139,16 @@ def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -
         raise LDLError(
             f"true values {truth.shape} must be finite, one a row and axis, of which there are {labels.ndim}"
         )
-    parts = zip(marginals(labels, prediction), values.T, labels.axes)
-    return [line_scores(part, column, np.array(axis)) for part, column, axis in parts]
+    axes = zip(marginals(labels, prediction), values.T, labels.axes)
+    return [line_scores(marginal, column, np.array(axis)) for marginal, column, axis in axes]
 
 
-def _refuse(what: str, rows: np.ndarray, wrong: np.ndarray) -> None:
+def _refuse(name: str, rows: np.ndarray, wrong: np.ndarray) -> None:
     """Raise LDLError for the first of the rows (N, C) whose numbers are ``wrong``."""
     if len(wrong):
         row = rows[wrong[0]]
         raise LDLError(
-            f"{what} {wrong[0]} has the sum {row.sum():g} and the least entry {row.min():g}; probabilities are at "
+            f"{name} {wrong[0]} has the sum {row.sum():g} and the least entry {row.min():g}; probabilities are at "
             "least 0 and have the sum 1"
         )
 
@@ -173,5 +173,6 @@ def interval_columns(calibration: Conformal | None, prediction: Tensor) -> dict[
     rows = prediction.detach().float().cpu().numpy()
     valued = calibration.labels.has_values
     give = calibration.interval if valued else calibration.label_set
-    found = torch.from_numpy(np.stack([give(rows, level / 100) for level in INTERVAL_LEVELS], 1)).to(prediction.device)
-    return {"interval": found.float()} if valued else {"set": found}
+    at_levels = [give(rows, level / 100) for level in INTERVAL_LEVELS]
+    regions = torch.from_numpy(np.stack(at_levels, 1)).to(prediction.device)
+    return {"interval": regions.float()} if valued else {"set": regions}

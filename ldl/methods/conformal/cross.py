@@ -90,10 +90,10 @@ class CrossConformal:
         """
         self._check_models(predictions)
         spare = self._spare(level)
-        parts = zip(*(marginals(self.labels, prediction) for prediction in predictions))
+        per_axis = zip(*(marginals(self.labels, prediction) for prediction in predictions))
         ends = [
-            self._ends(part, np.array(axis), own, spare)
-            for part, axis, own in zip(parts, self.labels.axes, self.scores)
+            self._ends(of_folds, np.array(axis), scores, spare)
+            for of_folds, axis, scores in zip(per_axis, self.labels.axes, self.scores)
         ]
         return ends[0] if len(ends) == 1 else np.stack(ends, 1)
 
@@ -107,8 +107,8 @@ class CrossConformal:
         self._check_models(predictions)
         lower = np.zeros(predictions.shape[1:])
         for number, prediction in enumerate(predictions):
-            own = self.fold == number
-            score, weight = self.scores[0][own].ravel(), self.weight[own].ravel()
+            in_fold = self.fold == number
+            score, weight = self.scores[0][in_fold].ravel(), self.weight[in_fold].ravel()
             order = np.argsort(score)
             total = np.concatenate([[0.0], weight[order].cumsum()])
             lower += total[np.searchsorted(score[order], label_scores(prediction) - 1e-6)]
@@ -131,13 +131,16 @@ class CrossConformal:
             warn_too_few(level, self.units)
         return spare + 1e-9 * self.units
 
-    def _ends(self, parts: tuple[np.ndarray, ...], axis: np.ndarray, scores: np.ndarray, spare: float) -> np.ndarray:
+    def _ends(self, of_folds: tuple[np.ndarray, ...], axis: np.ndarray, scores: np.ndarray, spare: float) -> np.ndarray:
+        """Return the ends (M, 2) on one axis, from the marginals (M, C) that the model of each fold predicts."""
         if spare < 0:
-            return np.broadcast_to(axis[[0, -1]], (len(parts[0]), 2)).copy()
-        found = np.empty((len(parts[0]), len(scores), 2))
-        for number, part in enumerate(parts):
-            found[:, self.fold == number] = line_intervals(part, axis, scores[self.fold == number])
-        return np.stack([-_outer(-found[..., 0], self.weight, spare), _outer(found[..., 1], self.weight, spare)], -1)
+            return np.broadcast_to(axis[[0, -1]], (len(of_folds[0]), 2)).copy()
+        ends = np.empty((len(of_folds[0]), len(scores), 2))
+        for number, marginal in enumerate(of_folds):
+            in_fold = self.fold == number
+            ends[:, in_fold] = line_intervals(marginal, axis, scores[in_fold])
+        lower, upper = ends[..., 0], ends[..., 1]
+        return np.stack([-_outer(-lower, self.weight, spare), _outer(upper, self.weight, spare)], -1)
 
 
 def _outer(ends: np.ndarray, weight: np.ndarray, spare: float) -> np.ndarray:

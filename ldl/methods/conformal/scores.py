@@ -18,8 +18,11 @@ import numpy as np
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.moved import old_names
 from ldl.protocols import distinct
 from ldl.validation.checkpoint import MAX_SCORES
+
+__getattr__ = old_names(__name__)
 
 
 @dataclass(frozen=True)
@@ -138,10 +141,10 @@ def marginals(labels: LabelSpace, prediction: np.ndarray) -> list[np.ndarray]:
         whole[:, list(labels.cells)] = prediction
         prediction = whole
     table = prediction.reshape(len(prediction), *shape)
-    return [table.sum(tuple(1 + axis for axis in range(labels.ndim) if axis != own)) for own in range(labels.ndim)]
+    return [table.sum(tuple(1 + axis for axis in range(labels.ndim) if axis != kept)) for kept in range(labels.ndim)]
 
 
-LEAST = 1e-9
+LEAST_PROBABILITY = 1e-9
 """Probability below which a label counts as 0: in single precision, tails would never end."""
 HAIR = 1e-6
 """Added to a level, so that rounding does not exclude a value at the end of an interval."""
@@ -187,15 +190,15 @@ def line_intervals(prediction: np.ndarray, axis: np.ndarray, score: float | np.n
     more = np.maximum(scores - 1, 0.0) * _range(axis)
     lower = _quantiles(p, edges, tail) - more
     upper = more - _quantiles(p[:, ::-1], -edges[::-1], tail)
-    found = np.stack([lower, upper], -1).clip(axis[0], axis[-1])
-    return found if np.ndim(score) else found[:, 0]
+    ends = np.stack([lower, upper], -1).clip(axis[0], axis[-1])
+    return ends if np.ndim(score) else ends[:, 0]
 
 
 def _spread(prediction: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return probabilities (N, C) that sum to 1, and the ends (C + 1,) of the intervals of the labels."""
     p = np.asarray(prediction, dtype=np.float64)
     p = p / p.sum(1, keepdims=True)
-    p = np.where(p < LEAST, 0.0, p)
+    p = np.where(p < LEAST_PROBABILITY, 0.0, p)
     axis = np.asarray(axis, dtype=np.float64)
     middles = (axis[1:] + axis[:-1]) / 2
     first, last = (2 * axis[0] - middles[0], 2 * axis[-1] - middles[-1]) if len(middles) else axis + [-0.5, 0.5]
@@ -230,9 +233,9 @@ def _quantiles(p: np.ndarray, edges: np.ndarray, tail: np.ndarray) -> np.ndarray
         short = np.take_along_axis(total, middle, 1) < tail
         low, high = np.where(short, middle + 1, low), np.where(short, high, middle)
     cell = np.maximum(low, (p > 0).argmax(1)[:, None])
-    own = np.take_along_axis(p, cell, 1)
-    below = np.take_along_axis(total, cell, 1) - own
-    share = ((tail - below) / np.where(own > 0, own, 1.0)).clip(0, 1)
+    mass = np.take_along_axis(p, cell, 1)
+    below = np.take_along_axis(total, cell, 1) - mass
+    share = ((tail - below) / np.where(mass > 0, mass, 1.0)).clip(0, 1)
     return edges[cell] + share * np.diff(edges)[cell]
 
 
@@ -246,9 +249,9 @@ def label_scores(prediction: np.ndarray) -> np.ndarray:
     p = p / p.sum(1, keepdims=True)
     order = np.argsort(-p, axis=1, kind="stable")
     ranked = np.take_along_axis(p, order, 1)
-    found = np.empty_like(p)
-    np.put_along_axis(found, order, ranked.cumsum(1) - ranked, 1)
-    return found
+    scores = np.empty_like(p)
+    np.put_along_axis(scores, order, ranked.cumsum(1) - ranked, 1)
+    return scores
 
 
 def label_sets(scores: np.ndarray, threshold: float) -> np.ndarray:

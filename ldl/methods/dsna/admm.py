@@ -44,13 +44,13 @@ def hold(anchors: Tensor, sparsity: float, attraction: float) -> tuple[Tensor, T
 
 RELAXATION = 1.6
 """Over-relaxation (Boyd et al. 2011, 3.4.3)."""
-CHECKED = 10
+CHECK_INTERVAL = 10
 """Iterations between two checks of the residuals and step sizes."""
 ADAPTED = 200
 """Iterations in which step sizes change; ADMM need not converge if they always did."""
 NEWTON = 30
 """Most Newton steps for the residual norm; from the norm of the last iteration it takes two or three."""
-RANK = 1e-12
+LEAST_EIGENVALUE_SHARE = 1e-12
 """Share of the largest eigenvalue below which an eigenvalue counts as 0."""
 
 
@@ -91,20 +91,20 @@ def solve(
         iterations: Maximum number of iterations.
     """
     tiny = torch.finfo(anchors.dtype).tiny
-    part, anchor = decompose(members, queries), anchors
+    spectrum, anchor = decompose(members, queries), anchors
     weights, taken = start.clone(), torch.full(anchors.shape[:1], iterations, device=anchors.device)
     rows = torch.arange(len(anchors), device=anchors.device)
-    rho = part.squares.amax(1).clamp_min(tiny).sqrt()
+    rho = spectrum.squares.amax(1).clamp_min(tiny).sqrt()
     z, u = start, pull / rho[:, None]
     norm = torch.ones_like(rho) if squared else queries.norm(dim=1).clamp_min(tiny)
     for step in range(1, iterations + 1):
         if not len(rows):
             break
-        a, norm = _fit(part, z - u, rho, norm, squared)
+        a, norm = _fit(spectrum, z - u, rho, norm, squared)
         relaxed = RELAXATION * a + (1 - RELAXATION) * z
         before, z = z, shrink(relaxed + u, anchor, sparsity / rho, attraction / rho)
         u = u + relaxed - z
-        if step % CHECKED and step < iterations:
+        if step % CHECK_INTERVAL and step < iterations:
             continue
         primal, dual = (a - z).norm(dim=1), rho * (z - before).norm(dim=1)
         primal_scale, dual_scale = torch.maximum(a.norm(dim=1), z.norm(dim=1)), rho * u.norm(dim=1)
@@ -118,7 +118,7 @@ def solve(
         if done.any():
             kept = ~done
             rows, z, u, rho, norm, anchor = (x[kept] for x in (rows, z, u, rho, norm, anchor))
-            part = Spectrum(*(x[kept] for x in part))
+            spectrum = Spectrum(*(x[kept] for x in spectrum))
     return weights, taken, rows
 
 
@@ -127,7 +127,7 @@ def decompose(members: Tensor, queries: Tensor) -> Spectrum:
     tiny = torch.finfo(members.dtype).tiny
     wide = members.shape[1] > members.shape[2]
     squares, vectors = eigh(members.mT @ members if wide else members @ members.mT)
-    squares = torch.where(squares > RANK * squares[:, -1:], squares, 0.0)
+    squares = torch.where(squares > LEAST_EIGENVALUE_SHARE * squares[:, -1:], squares, 0.0)
     scales = squares.sqrt()
     if wide:
         vectors = members @ vectors * torch.where(scales > 0, 1 / scales.clamp_min(tiny), 0.0).unsqueeze(1)
@@ -137,30 +137,30 @@ def decompose(members: Tensor, queries: Tensor) -> Spectrum:
     return Spectrum(vectors, squares, scales, query, outside)
 
 
-def _fit(part: Spectrum, v: Tensor, rho: Tensor, norm: Tensor, squared: bool) -> tuple[Tensor, Tensor]:
+def _fit(spectrum: Spectrum, v: Tensor, rho: Tensor, norm: Tensor, squared: bool) -> tuple[Tensor, Tensor]:
     """Return the argmin over a of the residual norm + rho/2 ||a - v||^2, and the residual norm there (1 if squared)."""
-    d = (v.unsqueeze(1) @ part.vectors).squeeze(1)
-    gap = part.query - part.scales * d
+    d = (v.unsqueeze(1) @ spectrum.vectors).squeeze(1)
+    gap = spectrum.query - spectrum.scales * d
     if not squared:
-        norm = _residual_norm(part, gap, rho, norm)
-    change = part.scales * gap / (part.squares + (rho * norm)[:, None]).clamp_min(torch.finfo(d.dtype).tiny)
-    return v + (part.vectors @ change.unsqueeze(2)).squeeze(2), norm
+        norm = _residual_norm(spectrum, gap, rho, norm)
+    change = spectrum.scales * gap / (spectrum.squares + (rho * norm)[:, None]).clamp_min(torch.finfo(d.dtype).tiny)
+    return v + (spectrum.vectors @ change.unsqueeze(2)).squeeze(2), norm
 
 
-def _residual_norm(part: Spectrum, gap: Tensor, rho: Tensor, norm: Tensor) -> Tensor:
+def _residual_norm(spectrum: Spectrum, gap: Tensor, rho: Tensor, norm: Tensor) -> Tensor:
     """Return the root t of outside / t^2 + sum rho^2 gap^2 / (squares + rho t)^2 = 1, or about 0 if there is none.
 
     Newton steps on 1 / sqrt(.), which is nearly linear in t and concave, converge from any t.
     """
     tiny = torch.finfo(gap.dtype).tiny ** 0.25
     # An upper bound of the root: the norm without a fit.
-    most = (part.outside + gap.square().sum(1)).sqrt().clamp_min(tiny)
+    most = (spectrum.outside + gap.square().sum(1)).sqrt().clamp_min(tiny)
     t = torch.minimum(norm, most).clamp_min(tiny)
     for _ in range(NEWTON):
-        share = rho[:, None] * gap / (part.squares + (rho * t)[:, None])
-        alone = part.outside / t.square()
+        share = rho[:, None] * gap / (spectrum.squares + (rho * t)[:, None])
+        alone = spectrum.outside / t.square()
         value = alone + share.square().sum(1)
-        slope = alone / t + (share.square() * rho[:, None] / (part.squares + (rho * t)[:, None])).sum(1)
+        slope = alone / t + (share.square() * rho[:, None] / (spectrum.squares + (rho * t)[:, None])).sum(1)
         step = value * (value.sqrt() - 1) / slope.clamp_min(tiny)
         t, before = torch.minimum(t + step, most).clamp_min(tiny), t
         if bool(((t - before).abs() <= 1e-10 * before).all()):

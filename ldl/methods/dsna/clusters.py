@@ -33,14 +33,14 @@ def gather_leaves(forest: ObliqueForest, leaves: Tensor) -> Neighbourhood:
     sizes = forest.sizes.long()[leaves]
     starts = (ends - forest.sizes.long())[leaves]
     longest = int(sizes.max()) if sizes.numel() else 0
-    place = torch.arange(longest, device=leaves.device)
-    inside = place < sizes.unsqueeze(2)
+    position = torch.arange(longest, device=leaves.device)
+    inside = position < sizes.unsqueeze(2)
     # Padding repeats the first row of its leaf, and repetitions are removed below.
-    found = forest.rows.long()[starts.unsqueeze(2) + torch.where(inside, place, 0)].flatten(1).sort(1).values
-    first = torch.ones_like(found, dtype=torch.bool)
-    first[:, 1:] = found[:, 1:] != found[:, :-1]
+    rows = forest.rows.long()[starts.unsqueeze(2) + torch.where(inside, position, 0)].flatten(1).sort(1).values
+    first = torch.ones_like(rows, dtype=torch.bool)
+    first[:, 1:] = rows[:, 1:] != rows[:, :-1]
     order, real = in_front(first)
-    return Neighbourhood(torch.where(real, found.gather(1, order), 0), real)
+    return Neighbourhood(torch.where(real, rows.gather(1, order), 0), real)
 
 
 def in_front(chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,7 +53,7 @@ def in_front(chosen: Tensor) -> tuple[Tensor, Tensor]:
     return order, chosen.gather(1, order)
 
 
-ROUNDS = 10
+K_MEANS_ROUNDS = 10
 """Most rounds of k-means; few clusterings need more than five."""
 ROUNDING = 1e-9
 """Relative difference below which distances are equal, as rounding depends on which queries are solved together."""
@@ -106,11 +106,11 @@ def overlapping_clusters(
     weight = real.to(points)
     centred = (codes - (weight.unsqueeze(1) @ codes) / weight.sum(1)[:, None, None]) * weight.unsqueeze(2)
     axis = eigh(centred.mT @ centred)[1][..., -1:]
-    place = (centred @ axis).squeeze(2).masked_fill(~real, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
-    part = place * clusters // real.sum(1, keepdim=True)
-    members = (part.unsqueeze(1) == torch.arange(clusters, device=part.device)[:, None]) & real.unsqueeze(1)
+    rank = (centred @ axis).squeeze(2).masked_fill(~real, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
+    cluster = rank * clusters // real.sum(1, keepdim=True)
+    members = (cluster.unsqueeze(1) == torch.arange(clusters, device=cluster.device)[:, None]) & real.unsqueeze(1)
     widest = widest_gap(codes, real).unsqueeze(2)
-    for _ in range(ROUNDS):
+    for _ in range(K_MEANS_ROUNDS):
         share = members.to(points) / members.sum(2, keepdim=True).clamp_min(1)
         centres, labels = share @ points, share @ codes
         if not ordered:
@@ -157,10 +157,10 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
         offsets.append(offset.square().sum(1))
         distances.append(offsets[k] - torch.where(kept, along, 0.0).sum(1))
     empty = ~members.any(2)
-    found = torch.stack(distances, 1).masked_fill(empty, torch.inf)
+    distance = torch.stack(distances, 1).masked_fill(empty, torch.inf)
     # A distance is a difference, and as uncertain as its terms.
     rounding = ROUNDING * torch.stack(offsets, 1).masked_fill(empty, 0.0).amax(1, keepdim=True)
-    return (found <= found.amin(1, keepdim=True) + rounding).int().argmax(1)
+    return (distance <= distance.amin(1, keepdim=True) + rounding).int().argmax(1)
 
 
 def onto_simplex(rows: Tensor) -> Tensor:

@@ -25,14 +25,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ldl.methods.dsna.admm import RANK, decompose, hold, shrink, solve
+from ldl.methods.dsna.admm import LEAST_EIGENVALUE_SHARE, decompose, hold, shrink, solve
 from ldl.methods.dsna.clusters import in_front
 
-ROUNDS = 12
+PROXIMAL_ROUNDS = 12
 """Most rounds of the proximal point algorithm; five to eight are usual."""
 GROWTH = 5.0
 """Factor of the proximal steps from one round to the next."""
-STEPS = 50
+NEWTON_STEPS = 50
 """Most Newton steps of a round."""
 HALVINGS = 30
 """Most halvings of a Newton step until it descends enough."""
@@ -68,12 +68,12 @@ class Point(NamedTuple):
     hessian: Tensor
 
 
-def missed_by(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
+def _missed_by(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
     """Return the residuals (B, d) of queries (B, d) after weights (B, m) of members (B, m, d)."""
     return queries - (weights.unsqueeze(1) @ members).squeeze(1)
 
 
-def slope_at(residual: Tensor, squared: bool) -> Tensor:
+def _slope_at(residual: Tensor, squared: bool) -> Tensor:
     """Return the gradient (B, d) of the fit in the residual; its product with a member is the pull on its weight."""
     if squared:
         return residual
@@ -92,12 +92,12 @@ def finish(problem: Problem, weights: Tensor, tolerance: float) -> tuple[Tensor,
     weights, slopes = weights.clone(), torch.zeros_like(problem.queries)
     rows = torch.arange(len(weights), device=weights.device)
     tiny = torch.finfo(weights.dtype).tiny ** 0.25
-    a, r = weights, missed_by(problem.members, problem.queries, weights)
+    a, r = weights, _missed_by(problem.members, problem.queries, weights)
     length = problem.queries.norm(dim=1).clamp_min(tiny)
-    y = slope_at(r, problem.squared)
+    y = _slope_at(r, problem.squared)
     tau = torch.ones_like(length) if problem.squared else length
     sigma = tau / problem.members.norm(dim=2).amax(1).clamp_min(tiny).square()
-    for _ in range(ROUNDS):
+    for _ in range(PROXIMAL_ROUNDS):
         y, point = _minimise(problem, y, a, r, sigma, tau, length, tolerance)
         open_ = (point.weights - a).abs().amax(1) / sigma > tolerance * (problem.sparsity + problem.attraction)
         a, r = point.weights, point.residuals
@@ -116,7 +116,7 @@ def _minimise(
     """Return slopes with a gradient of at most ``tolerance`` / 10 times the ``length`` of a query, and their point."""
     point = _at(problem, y, a, r, sigma, tau)
     stuck = torch.zeros_like(length, dtype=torch.bool)
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         missed = point.gradient.norm(dim=1) / length
         open_ = (missed > tolerance / 10) & ~stuck
         if not open_.any():
@@ -165,7 +165,7 @@ def _at(problem: Problem, y: Tensor, a: Tensor, r: Tensor, sigma: Tensor, tau: T
     return Point(weights, residuals, value, residuals + (weights.unsqueeze(1) @ members).squeeze(1) - queries, hessian)
 
 
-FIRST = 32
+LEAST_GROWTH = 32
 """Least growth of a working set, which else doubles; problems of at most twice as many members are solved whole."""
 ITERATIONS = 50
 """Iterations of ADMM; problems that need more are solved faster by Newton steps."""
@@ -173,7 +173,7 @@ SMALL, EARLIER = 32, 200
 """Largest cluster that gets the 200 iterations of earlier versions, so that old models predict the same."""
 
 
-class Rules(NamedTuple):
+class SolverRules(NamedTuple):
     """The hyperparameters of :func:`approximate`."""
 
     sparsity: float
@@ -197,7 +197,7 @@ def objective(
     squared: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return the objective (B,). For the arguments, see :func:`approximate`."""
-    residual = missed_by(members, queries, weights).norm(dim=1)
+    residual = _missed_by(members, queries, weights).norm(dim=1)
     fit = residual.square() / 2 if squared else residual
     return fit + sparsity * weights.abs().sum(1) + attraction * (weights - anchors).abs().sum(1)
 
@@ -223,26 +223,26 @@ def approximate(
     """
     if iterations is None:
         iterations = EARLIER if anchors.shape[1] <= SMALL else ITERATIONS
-    rules = Rules(sparsity, attraction, squared, tolerance, iterations, finished)
-    if anchors.shape[1] <= 2 * FIRST:
+    rules = SolverRules(sparsity, attraction, squared, tolerance, iterations, finished)
+    if anchors.shape[1] <= 2 * LEAST_GROWTH:
         weights, _, taken = _solve(members, queries, anchors, anchors, torch.zeros_like(anchors), rules)
     else:
         weights, taken = _grow(members, queries, anchors, rules)
     return Approximation(weights, objective(members, queries, weights, anchors, sparsity, attraction, squared), taken)
 
 
-def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: SolverRules) -> tuple[Tensor, Tensor]:
     """Return weights (B, m) and iterations (B,) by working sets."""
     sparsity, attraction, squared, tolerance = rules[:4]
     weights = anchors.clone() if attraction >= sparsity else torch.zeros_like(anchors)
-    slopes = slope_at(missed_by(members, queries, weights), squared)
+    slopes = _slope_at(_missed_by(members, queries, weights), squared)
     middle, reach = hold(anchors, sparsity, attraction)
     inside = torch.zeros_like(anchors, dtype=torch.bool)
     taken = torch.zeros(len(anchors), dtype=torch.long, device=anchors.device)
     rows = torch.arange(len(anchors), device=anchors.device)
-    own = members
+    candidates = members
     while True:
-        pull = (own @ slopes[rows].unsqueeze(2)).squeeze(2)
+        pull = (candidates @ slopes[rows].unsqueeze(2)).squeeze(2)
         excess = (pull - middle[rows]).abs() - reach[rows]
         excess[inside[rows]] = -torch.inf
         outside = excess > tolerance * (sparsity + attraction)
@@ -250,41 +250,45 @@ def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tu
         if not some.any():
             break
         if not some.all():
-            rows, own, pull, excess, outside = (x[some] for x in (rows, own, pull, excess, outside))
+            rows, candidates, pull, excess, outside = (x[some] for x in (rows, candidates, pull, excess, outside))
         rank = excess.argsort(dim=1, descending=True).argsort(dim=1)
-        inside[rows] |= outside & (rank < inside[rows].sum(1, keepdim=True).clamp_min(FIRST))
+        inside[rows] |= outside & (rank < inside[rows].sum(1, keepdim=True).clamp_min(LEAST_GROWTH))
         order, real = in_front(inside[rows])
         start, anchor, dual = (x.gather(1, order) * real for x in (weights[rows], anchors[rows], pull))
-        chosen = own.take_along_dim(order.unsqueeze(2), 1) * real.unsqueeze(2)
-        left = missed_by(own, queries[rows], weights[rows]) + (start.unsqueeze(1) @ chosen).squeeze(1)
-        found, slopes[rows], steps = _solve(chosen, left, anchor, start, dual, rules)
-        weights[rows] = weights[rows].scatter(1, order, torch.where(real, found, weights[rows].gather(1, order)))
+        chosen = candidates.take_along_dim(order.unsqueeze(2), 1) * real.unsqueeze(2)
+        left = _missed_by(candidates, queries[rows], weights[rows]) + (start.unsqueeze(1) @ chosen).squeeze(1)
+        solution, slopes[rows], steps = _solve(chosen, left, anchor, start, dual, rules)
+        weights[rows] = weights[rows].scatter(1, order, torch.where(real, solution, weights[rows].gather(1, order)))
         taken[rows] += steps
     return weights, taken
 
 
 def _solve(
-    members: Tensor, queries: Tensor, anchors: Tensor, start: Tensor, pull: Tensor, rules: Rules
+    members: Tensor, queries: Tensor, anchors: Tensor, start: Tensor, pull: Tensor, rules: SolverRules
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return weights (B, m), slopes of the fit (B, F) and iterations (B,) of problems that are solved whole."""
     weights, taken, left = solve(members, queries, anchors, start, pull, *rules[:5])
-    slopes = slope_at(missed_by(members, queries, weights), rules.squared)
+    slopes = _slope_at(_missed_by(members, queries, weights), rules.squared)
     if rules.finished and len(left):
         weights[left], slopes[left] = _finish(members[left], queries[left], anchors[left], weights[left], rules)
     return weights, slopes, taken
 
 
-def _finish(members: Tensor, queries: Tensor, anchors: Tensor, weights: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+def _finish(
+    members: Tensor, queries: Tensor, anchors: Tensor, weights: Tensor, rules: SolverRules
+) -> tuple[Tensor, Tensor]:
     """Return weights (B, m) and slopes (B, F) by Newton steps, in the span of the members and one more direction.
 
     The last direction is that of the part of the query outside of the span.
     """
-    part = decompose(members, queries)
-    outside = torch.where(part.outside > RANK * queries.square().sum(1), part.outside, 0.0).sqrt()[:, None]
-    spanned = torch.nn.functional.pad(part.vectors * part.scales.unsqueeze(1), (0, 1))
-    problem = Problem(spanned, torch.cat([part.query, outside], 1), anchors, *rules[:3])
+    spectrum = decompose(members, queries)
+    outside = torch.where(
+        spectrum.outside > LEAST_EIGENVALUE_SHARE * queries.square().sum(1), spectrum.outside, 0.0
+    ).sqrt()[:, None]
+    spanned = torch.nn.functional.pad(spectrum.vectors * spectrum.scales.unsqueeze(1), (0, 1))
+    problem = Problem(spanned, torch.cat([spectrum.query, outside], 1), anchors, *rules[:3])
     weights, slopes = finish(problem, weights, rules.tolerance)
     along = torch.where(outside > 0, slopes[:, -1:] / outside, 0.0)
-    inside = torch.where(part.scales > 0, (slopes[:, :-1] - along * part.query) / part.scales, 0.0)
-    shares = (part.vectors @ inside.unsqueeze(2)).mT
+    inside = torch.where(spectrum.scales > 0, (slopes[:, :-1] - along * spectrum.query) / spectrum.scales, 0.0)
+    shares = (spectrum.vectors @ inside.unsqueeze(2)).mT
     return weights, (shares @ members).squeeze(1) + along * queries

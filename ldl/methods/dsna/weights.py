@@ -17,7 +17,7 @@ from ldl.methods.dsna.sparse import approximate
 from ldl.methods.numba_kernels import add_row, compiled, dot, inlined
 
 
-class Rules(NamedTuple):
+class NeighbourWeighting(NamedTuple):
     """Hyperparameters of the weights; see :class:`ldl.heads.DSNA`."""
 
     clusters: int
@@ -33,8 +33,8 @@ class Rules(NamedTuple):
 
 
 def neighbour_weights(
-    points: Tensor, codes: Tensor, real: Tensor, queries: Tensor, start: Tensor | None, rules: Rules, ordered: bool,
-    settled: float,
+    points: Tensor, codes: Tensor, real: Tensor, queries: Tensor, start: Tensor | None, rules: NeighbourWeighting,
+    ordered: bool, settled: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the weights (B, m) of the neighbours, which sum to 1, and the estimates (B, c) of the queries' labels.
 
@@ -56,7 +56,7 @@ def neighbour_weights(
         members = overlapping_clusters(points, codes, real, rules.clusters, rules.overlap, rules.tau, ordered)
         chosen = nearest_hull(points, queries, members, rules.energy)
         order, real = in_front(members[torch.arange(len(members), device=chosen.device), chosen])
-        points, codes = (part.take_along_dim(order.unsqueeze(2), 1) for part in (points, codes))
+        points, codes = (tensor.take_along_dim(order.unsqueeze(2), 1) for tensor in (points, codes))
     weight = real.to(points)
     share = weight / weight.sum(1, keepdim=True)
     centre = (share.unsqueeze(1) @ points).squeeze(1)
@@ -123,8 +123,8 @@ def descend_weights(
     members, norms = np.empty((most, size), points.dtype), np.empty(most, points.dtype)
     anchors, residual = np.empty(most, points.dtype), np.empty(size, points.dtype)
     for b in range(len(near)):
-        count, own = counts[b], weights[b]
-        own[:] = 0
+        count, row_weights = counts[b], weights[b]
+        row_weights[:] = 0
         _anchor(points, codes, near[b, :count], queries[b], tau, width, anchors)
         residual[:] = 0
         for i in range(count):
@@ -136,27 +136,27 @@ def descend_weights(
         for i in range(count):
             members[i] -= centre
             norms[i] = dot(members[i], members[i])
-            own[i] = anchors[i]
-            add_row(residual, members[i], -own[i])
+            row_weights[i] = anchors[i]
+            add_row(residual, members[i], -row_weights[i])
         for _ in range(SWEEPS):
             moved = points.dtype.type(0)
             for i in range(count):
                 if norms[i] <= 1e-12:
                     continue
                 best = _shrink(
-                    own[i] + dot(members[i], residual) / norms[i], anchors[i], sparsity / norms[i],
+                    row_weights[i] + dot(members[i], residual) / norms[i], anchors[i], sparsity / norms[i],
                     attraction / norms[i],
                 )  # fmt: skip
-                change = points.dtype.type(best - own[i])
+                change = points.dtype.type(best - row_weights[i])
                 if change != 0:
                     add_row(residual, members[i], -change)
-                    own[i] += change
+                    row_weights[i] += change
                     moved = max(moved, abs(change) * np.sqrt(norms[i]))
             if moved <= least:
                 break
-        lacking = (1 - own[:count].sum()) / count
+        lacking = (1 - row_weights[:count].sum()) / count
         for i in range(count):
-            own[i] += lacking
+            row_weights[i] += lacking
 
 
 @inlined

@@ -17,14 +17,14 @@ from ldl.methods.training_rows import blocks, scratch
 BINS = 256
 MOST_BINS = BINS - 1
 """Bins of a feature, besides the one for missing values."""
-COLUMNS = 1 << 30
+COLUMN_BYTES = 1 << 30
 """Bytes of columns that are held at a time, including those that are being sorted; at least one per thread."""
-MOST = 2**31 - 1
+MOST_ROWS = 2**31 - 1
 """Trees number rows by 32 bits."""
-Layout = Literal["ordered", "binned", "plain"]
+ColumnLayout = Literal["ordered", "binned", "plain"]
 
 
-class Bins(NamedTuple):
+class FeatureBins(NamedTuple):
     """N training rows of F features in quantile bins, B in total.
 
     A feature is *sparse* if one bin holds at least half of the rows. That bin is its default. Its sums are those of the
@@ -47,7 +47,9 @@ class Bins(NamedTuple):
     high: np.ndarray
 
 
-def make_bins(features: np.ndarray, bins: int = MOST_BINS, rows: np.ndarray | None = None, threads: int = 1) -> Bins:
+def make_bins(
+    features: np.ndarray, bins: int = MOST_BINS, rows: np.ndarray | None = None, threads: int = 1
+) -> FeatureBins:
     """Sort features into bins of about equally many rows.
 
     Args:
@@ -67,7 +69,7 @@ def make_bins(features: np.ndarray, bins: int = MOST_BINS, rows: np.ndarray | No
         used = filled[f] = _cut(ordered, bins, low[f], high[f])
         _code(column, high[f], used, codes[f], held[f])
 
-    at_once = max(1, COLUMNS // (4 * max(1, count)) - threads)
+    at_once = max(1, COLUMN_BYTES // (4 * max(1, count)) - threads)
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, width, at_once):
             columns = _columns(features, first, min(first + at_once, width), rows)
@@ -75,15 +77,15 @@ def make_bins(features: np.ndarray, bins: int = MOST_BINS, rows: np.ndarray | No
             del columns  # before the next ones are made
     offset = np.concatenate([[0], np.cumsum(np.count_nonzero(held, 1))])
     default = np.where(2 * held.max(1) >= count, held.argmax(1), -1).astype(np.int32)
-    return Bins(codes, offset, filled, default, low, high)
+    return FeatureBins(codes, offset, filled, default, low, high)
 
 
 def check_count(count: int) -> None:
     """Raise LDLError for more rows, or listed values, than trees can number."""
-    if count > MOST:
+    if count > MOST_ROWS:
         raise LDLError(
             f"trees number rows, and values in order for an exact search, by 32 bits, and {count:,} are more than "
-            f"{MOST:,}; take fewer rows, or the search 'histogram'"
+            f"{MOST_ROWS:,}; take fewer rows, or the search 'histogram'"
         )
 
 
@@ -142,7 +144,7 @@ def _code(column: np.ndarray, high: np.ndarray, used: int, codes: np.ndarray, he
         held[code] += 1
 
 
-class Columns(NamedTuple):
+class ForestColumns(NamedTuple):
     """Training features of a forest; the arrays that its search does not use are empty.
 
     A feature is *sparse* if one value holds at least half of the rows. That value is its default, and only the other
@@ -169,7 +171,7 @@ class Columns(NamedTuple):
     high: np.ndarray
 
 
-def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS, threads: int = 1) -> Columns:
+def make_columns(features: np.ndarray, kind: ColumnLayout, bins: int = BINS, threads: int = 1) -> ForestColumns:
     """Lay out features (N, F), finite float32: rows in order, quantile bins (by ``threads``), or plain values."""
     width = features.shape[1]
     start, default = np.zeros(width + 1, np.int64), np.full(width, np.nan, np.float32)
@@ -189,7 +191,7 @@ def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS, threads: 
         rows.append(others)
         listed.append(column[others])
     values = np.ascontiguousarray(features.T) if kind == "plain" else np.empty((width, 0), np.float32)
-    return Columns(start, np.concatenate(rows), np.concatenate(listed), default, values, codes, low, high)
+    return ForestColumns(start, np.concatenate(rows), np.concatenate(listed), default, values, codes, low, high)
 
 
 @compiled
@@ -228,17 +230,17 @@ class Share(NamedTuple):
     owner: np.ndarray
 
 
-def make_shares(bins: Bins, parts: int) -> list[Share]:
+def make_shares(bins: FeatureBins, count: int) -> list[Share]:
     """Divide the features, in order, into parts of about equal work."""
     width, rows = bins.codes.shape
     # A sparse feature costs about as much as its bins.
     cost = np.where(bins.default >= 0, 0, rows) + 8 * np.diff(bins.offset)
     total = np.concatenate([[0], cost.cumsum()])
-    cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1)[1:-1]).tolist()
+    cuts = np.searchsorted(total, np.linspace(0, total[-1], count + 1)[1:-1]).tolist()
     return [_make_share(bins, first, last) for first, last in zip([0, *cuts], [*cuts, width])]
 
 
-def _make_share(bins: Bins, first: int, last: int) -> Share:
+def _make_share(bins: FeatureBins, first: int, last: int) -> Share:
     if not (bins.default[first:last] >= 0).any():
         return Share(first, last, np.zeros(1, np.int64), *np.empty((2, 0), np.int32))
     start = np.zeros(bins.codes.shape[1] + 1, np.int64)
@@ -250,23 +252,25 @@ def _make_share(bins: Bins, first: int, last: int) -> Share:
 
 
 @inlined
-def is_listed(bins: Bins, f: int, row: int) -> bool:
+def _is_listed(bins: FeatureBins, f: int, row: int) -> bool:
     """Return whether feature f is sparse and the row is in another bin than the default."""
     return bins.default[f] >= 0 and np.int64(bins.codes[f, row]) != np.int64(bins.default[f])
 
 
 @compiled
-def _count_listed(bins: Bins, first: int, last: int, start: np.ndarray) -> None:
+def _count_listed(bins: FeatureBins, first: int, last: int, start: np.ndarray) -> None:
     for f in range(first, last):
         for row in range(bins.codes.shape[1]):
-            start[row + 1] += is_listed(bins, f, row)
+            start[row + 1] += _is_listed(bins, f, row)
 
 
 @compiled
-def _list(bins: Bins, first: int, last: int, place: np.ndarray, listed: np.ndarray, owner: np.ndarray) -> None:
+def _list(
+    bins: FeatureBins, first: int, last: int, position: np.ndarray, listed: np.ndarray, owner: np.ndarray
+) -> None:
     for f in range(first, last):
         for row in range(bins.codes.shape[1]):
-            if is_listed(bins, f, row):
-                listed[place[row]] = bins.offset[f] + bins.codes[f, row]
-                owner[place[row]] = f
-                place[row] += 1
+            if _is_listed(bins, f, row):
+                listed[position[row]] = bins.offset[f] + bins.codes[f, row]
+                owner[position[row]] = f
+                position[row] += 1

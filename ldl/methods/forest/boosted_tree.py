@@ -16,15 +16,15 @@ import numpy as np
 import torch
 
 from ldl.collective import Collective
-from ldl.methods.forest.binning import Bins, Share, make_shares
+from ldl.methods.forest.binning import FeatureBins, Share, make_shares
 from ldl.methods.forest.flat import FlatTree
 from ldl.methods.forest.histograms import (
     NO_SPLIT,
     TINY,
     TOGETHER,
+    BinSplit,
     Histogram,
     Newton,
-    Split,
     accumulate,
     best_split,
     subtract,
@@ -33,7 +33,7 @@ from ldl.methods.forest.histograms import (
 from ldl.methods.forest.random_thresholds import best_random_split
 from ldl.methods.numba_kernels import compiled, midpoint, partition
 
-WORTH_THREADS = 300_000
+ADDITIONS_WORTH_THREADS = 300_000
 """Additions below which starting threads costs more than it saves."""
 
 
@@ -54,7 +54,7 @@ class _Node:
     depth: int
     sums: np.ndarray
     histogram: Histogram | None = None
-    split: Split = NO_SPLIT
+    split: BinSplit = NO_SPLIT
 
     @property
     def count(self) -> int:
@@ -71,7 +71,7 @@ class Grower:
         device: Device of the tensors of the collective.
     """
 
-    def __init__(self, bins: Bins, threads: int, collective: Collective, device: torch.device) -> None:
+    def __init__(self, bins: FeatureBins, threads: int, collective: Collective, device: torch.device) -> None:
         self.bins, self.threads, self.collective, self.device = bins, threads, collective, device
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self.free: list[Histogram] = []
@@ -137,8 +137,8 @@ class Grower:
     def _part(self, node: _Node, derivatives: np.ndarray, rows: np.ndarray, number: int) -> list[_Node]:
         split, bins = node.split, self.bins
         codes, filled = bins.codes[split.feature], int(bins.filled[split.feature])
-        own, depth = rows[node.first : node.last], node.depth + 1
-        left = _partition_codes(codes, own, self.spare, self.right, split.below, filled, split.missing_left)
+        node_rows, depth = rows[node.first : node.last], node.depth + 1
+        left = _partition_codes(codes, node_rows, self.spare, self.right, split.below, filled, split.missing_left)
         middle = node.first + left
         sides = (node.first, middle), (middle, node.last)
         right_is_small = 2 * left > node.count
@@ -147,7 +147,7 @@ class Grower:
         other = slice(*sides[not right_is_small])
         large = node.sums - small if node.count > TOGETHER else total(derivatives, rows[other])
         sums = (large, small) if right_is_small else (small, large)
-        return [_Node(number + side, *ends, depth, own) for side, (ends, own) in enumerate(zip(sides, sums))]
+        return [_Node(number + side, *sides[side], depth, sums[side]) for side in range(2)]
 
     def _open(
         self, node: _Node, children: list[_Node], derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray,
@@ -177,36 +177,36 @@ class Grower:
         The histogram of the second node is at first that of both. Random thresholds need no histogram.
         """
         node, wanted = nodes[0], nodes if wanted is None else wanted
-        found = np.zeros((len(wanted), len(self.shares), 5))
+        splits = np.zeros((len(wanted), len(self.shares), 5))
 
-        def draw(place: int) -> None:
+        def draw(number: int) -> None:
             for at, each in enumerate(wanted):
-                own = rows[each.first : each.last]
+                node_rows = rows[each.first : each.last]
                 best_random_split(
-                    self.bins, self.shares[place], features, derivatives, own, each.sums, rules, self.draws,
-                    each.number, found[at, place],
+                    self.bins, self.shares[number], features, derivatives, node_rows, each.sums, rules, self.draws,
+                    each.number, splits[at, number],
                 )  # fmt: skip
 
-        def one(place: int) -> None:
-            share = self.shares[place]
-            own = rows[node.first : node.last]
-            accumulate(self.bins, share, features, derivatives, own, node.sums, node.histogram)
+        def one(number: int) -> None:
+            share = self.shares[number]
+            node_rows = rows[node.first : node.last]
+            accumulate(self.bins, share, features, derivatives, node_rows, node.sums, node.histogram)
             for other in nodes[1:]:
                 subtract(self.bins, share, features, other.histogram, node.histogram)
             for at, each in enumerate(wanted):
-                best_split(self.bins, share, features, each.histogram, each.sums, each.count, rules, found[at, place])
+                best_split(self.bins, share, features, each.histogram, each.sums, each.count, rules, splits[at, number])
 
-        search, places = draw if rules.random else one, range(len(self.shares))
-        pays = node.count * len(features) * derivatives.shape[1] >= WORTH_THREADS
-        list(self.pool.map(search, places) if self.pool is not None and pays else map(search, places))
+        search, numbers = draw if rules.random else one, range(len(self.shares))
+        pays = node.count * len(features) * derivatives.shape[1] >= ADDITIONS_WORTH_THREADS
+        list(self.pool.map(search, numbers) if self.pool is not None and pays else map(search, numbers))
         # Of equal splits the first.
-        best = np.stack([splits[splits[:, 0].argmax()] for splits in found])
+        best = np.stack([of_node[of_node[:, 0].argmax()] for of_node in splits])
         if self.collective.world_size > 1:
-            parts = self.collective.gather(torch.from_numpy(best[None]).to(self.device))
-            every = torch.cat(parts).cpu().numpy()
+            gathered = self.collective.gather(torch.from_numpy(best[None]).to(self.device))
+            every = torch.cat(gathered).cpu().numpy()
             best = every[every[:, :, 0].argmax(0), np.arange(len(wanted))]
         for each, split in zip(wanted, best):
-            each.split = Split.of(split)
+            each.split = BinSplit.of(split)
 
     def _may_split(self, node: _Node, shape: Shape) -> bool:
         return node.depth < shape.depth and node.count >= max(2, 2 * shape.newton.min_leaf)
@@ -242,7 +242,7 @@ class Grower:
                 leaf += 1
         return tree
 
-    def _cut(self, split: Split) -> float:
+    def _cut(self, split: BinSplit) -> float:
         if split.above < 0:
             return np.inf
         return midpoint(self.bins.high[split.feature, split.below], self.bins.low[split.feature, split.above])
@@ -250,11 +250,11 @@ class Grower:
 
 @compiled
 def _partition_codes(
-    codes: np.ndarray, own: np.ndarray, spare: np.ndarray, right: np.ndarray, below: int, missing: int,
+    codes: np.ndarray, rows: np.ndarray, spare: np.ndarray, right: np.ndarray, below: int, missing: int,
     missing_left: bool,
 ) -> int:  # fmt: skip
     """Move the rows that go left to the front, keep both sides in order, and return how many they are."""
-    for row in own:
+    for row in rows:
         code = np.int64(codes[row])
         right[row] = not missing_left if code == missing else code > below
-    return partition(own, spare, right, 0, len(own))
+    return partition(rows, spare, right, 0, len(rows))

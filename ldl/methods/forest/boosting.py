@@ -24,7 +24,7 @@ import torch
 
 from ldl.collective import Collective
 from ldl.labels import KL_FLOOR
-from ldl.methods.forest.binning import Bins, make_bins
+from ldl.methods.forest.binning import FeatureBins, make_bins
 from ldl.methods.forest.boosted_tree import Grower, Shape
 from ldl.methods.forest.flat import FlatTree, join_trees
 from ldl.methods.forest.predict import add_scores
@@ -36,14 +36,14 @@ KL, CDF = range(2)
 LEAST_HESSIAN = 1e-6
 """Smallest second derivative of a row and a label, which would otherwise vanish for confident scores."""
 Trees = Literal["vector", "label"]
-Search = Literal["histogram", "random"]
+ThresholdSearch = Literal["histogram", "random"]
 IDLE = 50
 """Rounds in a row in which the draws of rows, features or thresholds allow no split, after which boosting stops."""
-WORTH_THREADS = 50_000
+DERIVATIVES_WORTH_THREADS = 50_000
 """Derivatives below which starting threads costs more than it saves."""
 
 
-class Plan(NamedTuple):
+class BoostingPlan(NamedTuple):
     """Hyperparameters of boosting; see :class:`ldl.heads.boosted_trees.BoostedTrees`."""
 
     shape: Shape
@@ -98,7 +98,7 @@ class Round(NamedTuple):
 
 
 def boost(
-    train: BoostingRows, rounds: int, plan: Plan, collective: Collective, device: torch.device,
+    train: BoostingRows, rounds: int, plan: BoostingPlan, collective: Collective, device: torch.device,
     watched: BoostingRows | None = None,
 ) -> Generator[Round, None, None]:  # fmt: skip
     """Yield round after round, until a round finds no split (with random draws: until ``IDLE`` rounds in a row do).
@@ -172,8 +172,8 @@ def _grow_label(
     derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray, shape: Shape, draws: np.ndarray, grower: Grower,
     label: int,
 ) -> FlatTree:  # fmt: skip
-    own = np.ascontiguousarray(derivatives[:, label :: derivatives.shape[1] // 2])
-    return grower.grow(own, rows.copy(), features, shape, int(draws[label]))
+    label_derivatives = np.ascontiguousarray(derivatives[:, label :: derivatives.shape[1] // 2])
+    return grower.grow(label_derivatives, rows.copy(), features, shape, int(draws[label]))
 
 
 def _by_labels(
@@ -181,21 +181,21 @@ def _by_labels(
 ) -> list[FlatTree]:
     """Return the trees of a round, one tree per label; each of several growers uses a thread of its own."""
 
-    def some(place: int) -> list[FlatTree]:
-        return [one(growers[place], label) for label in range(place, labels, len(growers))]
+    def some(number: int) -> list[FlatTree]:
+        return [one(growers[number], label) for label in range(number, labels, len(growers))]
 
-    parts = list(pool.map(some, range(len(growers))) if pool is not None and len(growers) > 1 else [some(0)])
-    return [parts[label % len(growers)][label // len(growers)] for label in range(labels)]
+    grown = list(pool.map(some, range(len(growers))) if pool is not None and len(growers) > 1 else [some(0)])
+    return [grown[label % len(growers)][label // len(growers)] for label in range(labels)]
 
 
 def _by_rows(grower: Grower, scores: np.ndarray, one: Callable[[int, int], None]) -> None:
     """Call with the ends of parts of the rows, in threads if this pays; rows are independent, so the bits are equal."""
-    pool = grower.pool if scores.size >= WORTH_THREADS else None
+    pool = grower.pool if scores.size >= DERIVATIVES_WORTH_THREADS else None
     cuts = np.linspace(0, len(scores), 1 + (1 if pool is None else grower.threads)).astype(int).tolist()
     list(map(one, cuts, cuts[1:]) if pool is None else pool.map(one, cuts, cuts[1:]))
 
 
-def code_thresholds(tree: FlatTree, bins: Bins) -> tuple[np.ndarray, np.ndarray]:
+def code_thresholds(tree: FlatTree, bins: FeatureBins) -> tuple[np.ndarray, np.ndarray]:
     """Express the thresholds of a tree by the bins from which it was grown.
 
     Returns:
@@ -215,7 +215,7 @@ def code_thresholds(tree: FlatTree, bins: Bins) -> tuple[np.ndarray, np.ndarray]
 
 @compiled
 def add_coded(
-    bins: Bins, features: np.ndarray, rows: np.ndarray, tree: FlatTree, below: np.ndarray, split_bin: np.ndarray,
+    bins: FeatureBins, features: np.ndarray, rows: np.ndarray, tree: FlatTree, below: np.ndarray, split_bin: np.ndarray,
     scores: np.ndarray, label: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Add the values of the leaves that the binned rows first..last - 1 reach to their ``scores`` (n, C).
@@ -302,14 +302,14 @@ def mean_loss(scores: np.ndarray, target: np.ndarray, loss: int, weight: np.ndar
     total, weights = 0.0, 0.0
     for i in range(len(scores)):
         _softmax(scores[i], p)
-        own = np.float64(weight[i]) if len(weight) else 1.0
-        weights += own
+        row_weight = np.float64(weight[i]) if len(weight) else 1.0
+        weights += row_weight
         below = 0.0
         for c in range(width):
             d = np.float64(target[i, c])
             if loss == CDF:
                 below += p[c] - d
-                total += own * below * below
+                total += row_weight * below * below
             elif d > 0:
-                total += own * d * np.log(d / max(p[c], KL_FLOOR))
+                total += row_weight * d * np.log(d / max(p[c], KL_FLOOR))
     return total / weights

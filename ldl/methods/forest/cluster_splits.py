@@ -23,7 +23,7 @@ import numpy as np
 from ldl.methods.forest.binning import BINS
 from ldl.methods.numba_kernels import inlined, inlined_fast, midpoint
 
-ROUNDS = 20
+TWO_MEANS_ROUNDS = 20
 """Most rounds of 2-means; few nodes need more than five."""
 NEAR = 1e-5
 """Relative difference below which distances count as equal, so that rounding decides nothing."""
@@ -34,7 +34,7 @@ ONES = 16
 MASK = (1 << ONES) - 1
 WIDE = 32
 """A row's wide count holds its draws in the lower 32 bits, enough for any node, and those in cluster 1 above."""
-FEW = 24
+SORTED_ROWS = 24
 """Most rows of a node that are sorted into place; a histogram of them would be mostly empty."""
 
 
@@ -110,7 +110,7 @@ def two_means(
     The rule is deterministic. The first centres are the row farthest from the node's mean (the first one by row number)
     and its mirror image. A row belongs to cluster 1 if that centre is nearer by more than ``NEAR`` of the squared
     distance between the centres. Then the centres become the means of the clusters, until no row moves, for at most
-    ``ROUNDS`` rounds.
+    ``TWO_MEANS_ROUNDS`` rounds.
 
     With the node's mean at 0, the two means lie on one line through 0 on opposite sides. So the sum over cluster 1
     determines both, and a round costs one scalar product per row.
@@ -157,7 +157,7 @@ def two_means(
     ones = 0
     cluster[:count] = 0
     cut = 2 * NEAR * farthest
-    for _ in range(ROUNDS):
+    for _ in range(TWO_MEANS_ROUNDS):
         moved = False
         for i in range(count):
             now = np.uint8(_dot(centred, i, direction) > cut)
@@ -193,7 +193,7 @@ def impurity(table: np.ndarray, n: int, ones: int) -> float:
 
 
 @inlined
-def split_impurity(table: np.ndarray, node: Node, left: int, left_ones: int) -> float:
+def _split_impurity(table: np.ndarray, node: Node, left: int, left_ones: int) -> float:
     """Return the impurity of both sides together. Swapping the sides gives the same bits."""
     return impurity(table, left, left_ones) + impurity(table, node.n - left, node.ones - left_ones)
 
@@ -218,10 +218,10 @@ def default_rows(
         entry = packed[ids[i]]
         draws -= entry & MASK
         in_one -= entry >> ONES
-    place = np.int64(lo)
-    while place < hi and listed[place] < default:
-        place += 1
-    return place, draws, in_one
+    position = np.int64(lo)
+    while position < hi and listed[position] < default:
+        position += 1
+    return position, draws, in_one
 
 
 @inlined
@@ -236,16 +236,16 @@ def exact_feature(
     skipped, so the search stays exact with a fraction of the evaluations.
     """
     n, min_leaf = node.n, node.min_leaf
-    place, draws, in_one = default_rows(ids, listed, packed, node, lo, hi, default)
+    position, draws, in_one = default_rows(ids, listed, packed, node, lo, hi, default)
     # Up to the default value, which follows if any row has it, then on to the end.
-    i, stop = lo, place
+    i, stop = lo, position
     after = default if draws else np.float32(np.nan)
     left, left_ones = 0, 0
-    start = split_impurity(table, node, left, left_ones)
+    start = _split_impurity(table, node, left, left_ones)
     while i < hi:
         if i == stop:
             left, left_ones = left + draws, left_ones + in_one
-            start = split_impurity(table, node, left, left_ones)
+            start = _split_impurity(table, node, left, left_ones)
             if left >= min_leaf and n - left >= min_leaf:
                 best = better(best, node, start, f, midpoint(default, listed[i]))
             stop, after = hi, np.float32(np.nan)
@@ -255,11 +255,11 @@ def exact_feature(
             for k in range(i, end):
                 total += packed[ids[k]]
             more, more_ones = total & MASK, total >> ONES
-            before, start = start, split_impurity(table, node, left + more, left_ones + more_ones)
+            before, start = start, _split_impurity(table, node, left + more, left_ones + more_ones)
             bound = min(
                 min(before, start),
-                split_impurity(table, node, left + more_ones, left_ones + more_ones),
-                split_impurity(table, node, left + more - more_ones, left_ones),
+                _split_impurity(table, node, left + more_ones, left_ones + more_ones),
+                _split_impurity(table, node, left + more - more_ones, left_ones),
             )
             best = Split(best.feature, best.threshold, best.impurity, best.evaluations + 3)
             if bound >= best.impurity - TIE * n:
@@ -272,7 +272,7 @@ def exact_feature(
             left_ones += entry >> ONES
             above = listed[k + 1] if k + 1 < stop else after
             if below < above and left >= min_leaf and n - left >= min_leaf:
-                best = better(best, node, split_impurity(table, node, left, left_ones), f, midpoint(below, above))
+                best = better(best, node, _split_impurity(table, node, left, left_ones), f, midpoint(below, above))
             below = above
         i = end
     return best
@@ -289,17 +289,17 @@ def adaptive_feature(
     0, the ratio counts as 1. A step is at least 1. A step that ends between rows of equal value continues to the last.
     """
     n, min_leaf = node.n, node.min_leaf
-    place, draws, in_one = default_rows(ids, listed, packed, node, lo, hi, default)
+    position, draws, in_one = default_rows(ids, listed, packed, node, lo, hi, default)
     whole = impurity(table, n, node.ones)
     left, left_ones = 0, 0
     i, wait, missing = lo, 1, draws > 0
     while i < hi or missing:
-        if missing and i == place:
+        if missing and i == position:
             below, missing = default, False
             left, left_ones, wait = left + draws, left_ones + in_one, wait - 1
         else:
             # Rows inside a step are only counted.
-            end = min(i + max(wait, 1), place if missing else hi)
+            end = min(i + max(wait, 1), position if missing else hi)
             wait -= end - i
             while i < end:
                 entry = packed[ids[i]]
@@ -309,10 +309,10 @@ def adaptive_feature(
             below = listed[i - 1]
         if wait > 0 or not (missing or i < hi):
             continue
-        above = default if missing and i == place else listed[i]
+        above = default if missing and i == position else listed[i]
         if not below < above or left < min_leaf or n - left < min_leaf:
             continue
-        score = split_impurity(table, node, left, left_ones)
+        score = _split_impurity(table, node, left, left_ones)
         best = better(best, node, score, f, midpoint(below, above))
         top = whole - best.impurity
         ratio = (whole - score) / top if top > TIE * n else 1.0
@@ -322,33 +322,33 @@ def adaptive_feature(
 
 @inlined
 def histogram_feature(
-    codes: np.ndarray, low: np.ndarray, high: np.ndarray, own: np.ndarray, counts: np.ndarray, table: np.ndarray,
+    codes: np.ndarray, low: np.ndarray, high: np.ndarray, node_rows: np.ndarray, counts: np.ndarray, table: np.ndarray,
     node: Node, f: int, best: Split,
 ) -> tuple[Split, bool]:  # fmt: skip
     """Return the best midpoint between occupied bins of feature f, or ``best``, and whether f is constant in the node.
 
-    Bins have ``codes`` and extend from ``low`` to ``high``; ``own`` are the rows of the node, ``counts`` their counts.
+    Bins have ``codes`` and extend from ``low`` to ``high``; ``counts`` belong to the ``node_rows``.
     """
     bins = np.empty(BINS, np.int64)
     sums = np.empty(BINS, np.int64)
     used = 0
-    if len(own) <= FEW:
-        for i in range(len(own)):
-            code = np.int64(codes[own[i]])
-            place = used
-            while place > 0 and bins[place - 1] >= code:
-                place -= 1
-            if place < used and bins[place] == code:
-                sums[place] += counts[i]
+    if len(node_rows) <= SORTED_ROWS:
+        for i in range(len(node_rows)):
+            code = np.int64(codes[node_rows[i]])
+            slot = used
+            while slot > 0 and bins[slot - 1] >= code:
+                slot -= 1
+            if slot < used and bins[slot] == code:
+                sums[slot] += counts[i]
                 continue
-            for k in range(used, place, -1):
+            for k in range(used, slot, -1):
                 bins[k], sums[k] = bins[k - 1], sums[k - 1]
-            bins[place], sums[place] = code, counts[i]
+            bins[slot], sums[slot] = code, counts[i]
             used += 1
     else:
         histogram = np.zeros(BINS, np.int64)
-        for i in range(len(own)):
-            histogram[codes[own[i]]] += counts[i]
+        for i in range(len(node_rows)):
+            histogram[codes[node_rows[i]]] += counts[i]
         for code in range(BINS):
             if histogram[code]:
                 bins[used], sums[used] = code, histogram[code]
@@ -359,34 +359,34 @@ def histogram_feature(
         left_ones += sums[k] >> WIDE
         if left >= node.min_leaf and node.n - left >= node.min_leaf:
             threshold = midpoint(high[bins[k]], low[bins[k + 1]])
-            best = better(best, node, split_impurity(table, node, left, left_ones), f, threshold)
+            best = better(best, node, _split_impurity(table, node, left, left_ones), f, threshold)
     return best, used == 1
 
 
 @inlined
 def random_feature(
-    column: np.ndarray, own: np.ndarray, counts: np.ndarray, table: np.ndarray, node: Node, f: int, share: float,
+    column: np.ndarray, node_rows: np.ndarray, counts: np.ndarray, table: np.ndarray, node: Node, f: int, share: float,
     best: Split,
 ) -> tuple[Split, bool]:  # fmt: skip
     """Evaluate the threshold at ``share`` of the range of the values; return as :func:`histogram_feature` does."""
-    threshold, constant = between(column, own, share)
+    threshold, constant = between(column, node_rows, share)
     if constant:
         return best, True
     total = np.int64(0)
-    for i in range(len(own)):
-        total += counts[i] * (column[own[i]] <= threshold)
+    for i in range(len(node_rows)):
+        total += counts[i] * (column[node_rows[i]] <= threshold)
     left, left_ones = total & 0xFFFFFFFF, total >> WIDE
     if left >= node.min_leaf and node.n - left >= node.min_leaf:
-        best = better(best, node, split_impurity(table, node, left, left_ones), f, threshold)
+        best = better(best, node, _split_impurity(table, node, left, left_ones), f, threshold)
     return best, False
 
 
 @inlined
-def between(column: np.ndarray, own: np.ndarray, share: float) -> tuple[float, bool]:
+def between(column: np.ndarray, node_rows: np.ndarray, share: float) -> tuple[float, bool]:
     """Return the threshold at ``share`` of the range from the smallest to the largest value, and whether it is 0."""
-    smallest = largest = column[own[0]]
-    for i in range(1, len(own)):
-        value = column[own[i]]
+    smallest = largest = column[node_rows[0]]
+    for i in range(1, len(node_rows)):
+        value = column[node_rows[i]]
         smallest = min(smallest, value)
         largest = max(largest, value)
     threshold = np.float32(smallest + share * (np.float64(largest) - np.float64(smallest)))

@@ -18,9 +18,9 @@ Direction = tuple[np.ndarray, float]
 """Weights (D,) and bias; rows with a score below the threshold of the node go left."""
 Missed = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Maps scores (n,) to the rows that have a loss, and the score at which each would have none."""
-ROUNDS, HALVINGS = 100, 40
+NEWTON_ROUNDS, HALVINGS = 100, 40
 """Most Newton rounds, and most halvings of a step; few machines need more than ten rounds."""
-FEW = 2**14
+FRESH_SUM_ENTRIES = 2**14
 """Entries of a node's rows up to which fresh sums cost less than updates."""
 PRECISION = 1e-12
 """Share of the loss below which a gain ends the rounds."""
@@ -37,8 +37,8 @@ def label_costs(labels: np.ndarray, draws: np.ndarray, cap: float) -> np.ndarray
         draws: (n,), how often each row was drawn.
         cap: The largest cost.
     """
-    places = np.unique(labels, return_inverse=True)[1]
-    share = (np.bincount(places, draws) / draws.sum())[places]
+    codes = np.unique(labels, return_inverse=True)[1]
+    share = (np.bincount(codes, draws) / draws.sum())[codes]
     cost = np.minimum((1 - share) / share, cap)
     mean = cost @ draws / draws.sum()
     return cost / mean if mean > 0 else np.ones(len(labels))
@@ -84,9 +84,9 @@ def separate(rows: np.ndarray, cluster: np.ndarray, costs: np.ndarray, penalty: 
 def halve(codes: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """Cluster the codes (n, c) of a node, not all equal, by 2-means: return cluster 0 or 1 of every row."""
     count = len(codes)
-    own, cluster = np.arange(count, dtype=np.int32), np.empty(count, np.uint8)
+    rows, cluster = np.arange(count, dtype=np.int32), np.empty(count, np.uint8)
     codes = np.ascontiguousarray(codes, np.float32)
-    two_means(codes, own, draws.astype(np.int32), own, 0, count, np.empty_like(codes), cluster)
+    two_means(codes, rows, draws.astype(np.int32), rows, 0, count, np.empty_like(codes), cluster)
     return cluster
 
 
@@ -96,18 +96,18 @@ def _newton(rows: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed)
     The loss is quadratic while these rows stay the same, so a full step solves it; steps that raise it are halved.
     """
     weights, bias, scores = np.zeros(rows.shape[1]), 0.0, np.zeros(len(rows))
-    solve = Changing(rows, costs, penalty).solve if rows.size > FEW else _afresh(rows, costs, penalty)
-    loss, own, aims = _loss(weights, scores, costs, penalty, missed)
-    for _ in range(ROUNDS):
+    solve = Changing(rows, costs, penalty).solve if rows.size > FRESH_SUM_ENTRIES else _afresh(rows, costs, penalty)
+    loss, active, aims = _loss(weights, scores, costs, penalty, missed)
+    for _ in range(NEWTON_ROUNDS):
         to = (np.zeros_like(weights), bias)
-        if own.any():
-            to = solve(own, aims)
+        if active.any():
+            to = solve(active, aims)
         turn, shift = to[0] - weights, to[1] - bias
         change = rows @ turn + shift
         step, before = 1.0, loss
         for _ in range(HALVINGS):
             now = weights + step * turn, scores + step * change
-            loss, own, aims = _loss(*now, costs, penalty, missed)
+            loss, active, aims = _loss(*now, costs, penalty, missed)
             if loss <= before:
                 break
             step /= 2
@@ -118,14 +118,14 @@ def _newton(rows: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed)
 
 
 def _afresh(rows: np.ndarray, costs: np.ndarray, penalty: float) -> Callable[[np.ndarray, np.ndarray], Direction]:
-    return lambda own, aims: ridge(rows[own], aims[own], costs[own], penalty)
+    return lambda active, aims: ridge(rows[active], aims[active], costs[active], penalty)
 
 
 def _loss(
     weights: np.ndarray, scores: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    own, aims = missed(scores)
-    return weights @ weights + penalty * costs[own] @ np.square((aims - scores)[own]), own, aims
+    active, aims = missed(scores)
+    return weights @ weights + penalty * costs[active] @ np.square((aims - scores)[active]), active, aims
 
 
 def ridge(
@@ -156,28 +156,28 @@ class Changing:
         self._scaled = np.column_stack([rows - self._origin, np.ones(len(rows))]) * self._roots[:, None]
         self._sums = np.zeros((rows.shape[1] + 1,) * 2)
 
-    def solve(self, own: np.ndarray, values: np.ndarray) -> Direction:
-        """Return the direction for the rows with a true ``own`` (n,), at least one, and the ``values`` (n,) of all."""
-        if len(own) < self._rows.shape[1]:
-            gram = self._gram[np.ix_(own, own)]
-            return ridge(self._rows[own], values[own], self._costs[own], self._penalty, gram)
-        self._sum(own)
+    def solve(self, active: np.ndarray, values: np.ndarray) -> Direction:
+        """Return the direction for the ``active`` rows (n,) bool, at least one, and the ``values`` (n,) of all."""
+        if len(active) < self._rows.shape[1]:
+            gram = self._gram[np.ix_(active, active)]
+            return ridge(self._rows[active], values[active], self._costs[active], self._penalty, gram)
+        self._sum(active)
         total, mean = self._sums[-1, -1], self._sums[-1, :-1] / self._sums[-1, -1]
-        right = (own * self._roots * values) @ self._scaled
+        right = (active * self._roots * values) @ self._scaled
         gram = self._sums[:-1, :-1] - total * mean[:, None] * mean
         weights = _solve(gram, right[:-1] - right[-1] * mean, 1 / self._penalty)
         return weights, right[-1] / total - (self._origin + mean) @ weights
 
-    def _sum(self, own: np.ndarray) -> None:
-        joined, left = own & ~self._summed, self._summed & ~own
-        if 2 * (np.count_nonzero(joined) + np.count_nonzero(left)) > np.count_nonzero(own):
+    def _sum(self, active: np.ndarray) -> None:
+        joined, left = active & ~self._summed, self._summed & ~active
+        if 2 * (np.count_nonzero(joined) + np.count_nonzero(left)) > np.count_nonzero(active):
             self._sums[:] = 0.0
-            joined, left = own, np.zeros_like(own)
+            joined, left = active, np.zeros_like(active)
         for changed, sign in ((joined, 1.0), (left, -1.0)):
             if changed.any():
-                part = self._scaled[changed]
-                self._sums += sign * (part.T @ part)
-        self._summed = own
+                block = self._scaled[changed]
+                self._sums += sign * (block.T @ block)
+        self._summed = active
 
 
 def _centred(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.cluster_splits import FEW, TIE, Node, Split, better, between, default_rows
+from ldl.methods.forest.cluster_splits import SORTED_ROWS, TIE, Node, Split, better, between, default_rows
 from ldl.methods.numba_kernels import inlined, midpoint
 
 MARGIN = 1e-6
@@ -117,14 +117,14 @@ def ordered_feature(
     where it is smaller. A block that cannot beat ``best`` by this bound is skipped, and the search stays exact.
     """
     left_sums, start, block = mass.left, mass.start, min(32, max(4, node.count // 32))
-    place, draws, _ = default_rows(ids, low, packed, node, lo, hi, default)
+    position, draws, _ = default_rows(ids, low, packed, node, lo, hi, default)
     if draws:
         mass.unlisted[:] = mass.total
         for k in range(lo, hi):
             add_row(mass.unlisted, mass, ids[k], -1)
     left_sums[:] = 0
     # Up to the default value, which follows if any row has it, then on to the end.
-    i, stop, left, before = lo, place, 0, 0.0
+    i, stop, left, before = lo, position, 0, 0.0
     after = default if draws else np.float32(np.nan)
     while i < hi:
         if i == stop:
@@ -137,14 +137,14 @@ def ordered_feature(
             stop, after = hi, np.float32(np.nan)
         end = min(i + block, stop)
         start[:] = left_sums
-        more, own = 0, 0.0
+        more, entropy = 0, 0.0
         for k in range(i, end):
             more += add_row(left_sums, mass, ids[k], 1)
-            own += mass.entropies[ids[k]]
+            entropy += mass.entropies[ids[k]]
         at_end, behind = node.impurity, 0.0
         if left + more < node.n:
             at_end, behind = _left(mass, table, left + more), _right(mass, table, node.n - left - more)
-        if before + behind + own - MARGIN * node.n < best.impurity - TIE * node.n:
+        if before + behind + entropy - MARGIN * node.n < best.impurity - TIE * node.n:
             left_sums[:] = start
             for k in range(i, end):
                 left += add_row(left_sums, mass, ids[k], 1)
@@ -168,7 +168,7 @@ def binned_feature(
     Bins have ``codes`` and extend from ``low`` to ``high``. The rows are sorted by bin and searched as ordered rows.
     """
     count, samples, order = len(rows), mass.samples, mass.order
-    if count <= FEW:
+    if count <= SORTED_ROWS:
         for i in range(count):
             code, k = codes[samples[rows[i]]], i
             while k > 0 and codes[samples[order[k - 1]]] > code:
@@ -176,15 +176,15 @@ def binned_feature(
                 k -= 1
             order[k] = rows[i]
     else:
-        place = np.zeros(len(low) + 1, np.int64)
+        start = np.zeros(len(low) + 1, np.int64)
         for row in rows:
-            place[np.int64(codes[samples[row]]) + 1] += 1
+            start[np.int64(codes[samples[row]]) + 1] += 1
         for code in range(len(low)):
-            place[code + 1] += place[code]
+            start[code + 1] += start[code]
         for row in rows:
             code = np.int64(codes[samples[row]])
-            order[place[code]] = row
-            place[code] += 1
+            order[start[code]] = row
+            start[code] += 1
     if codes[samples[order[0]]] == codes[samples[order[count - 1]]]:
         return best, True
     for i in range(count):
@@ -196,26 +196,26 @@ def binned_feature(
 
 @inlined
 def drawn_feature(
-    column: np.ndarray, own: np.ndarray, rows: np.ndarray, table: np.ndarray, node: Node, mass: Mass, f: int,
+    column: np.ndarray, node_rows: np.ndarray, rows: np.ndarray, table: np.ndarray, node: Node, mass: Mass, f: int,
     share: float, best: Split,
 ) -> tuple[Split, bool]:  # fmt: skip
     """Evaluate one threshold as :func:`.random_feature` does, summing only the smaller side.
 
-    ``own`` are the rows of the node, ``rows`` the same rows in the numbering of the tree.
+    ``node_rows`` are the rows of the node, ``rows`` the same rows in the numbering of the tree.
     """
-    threshold, constant = between(column, own, share)
+    threshold, constant = between(column, node_rows, share)
     if constant:
         return best, True
-    count, few = len(own), 0
+    count, few = len(node_rows), 0
     for i in range(count):
         mass.order[few] = rows[i]
-        few += column[own[i]] <= threshold
+        few += column[node_rows[i]] <= threshold
     goes_left = 2 * few <= count
     if not goes_left:
         few = 0
         for i in range(count):
             mass.order[few] = rows[i]
-            few += column[own[i]] > threshold
+            few += column[node_rows[i]] > threshold
     mass.left[:] = 0
     draws = 0
     for k in range(few):

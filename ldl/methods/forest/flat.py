@@ -101,8 +101,8 @@ def number_across(numbers: Tensor, inner: Tensor, nodes: Tensor, of_inner: Tenso
     first_inner, first_leaf = ((counts.cumsum(0) - counts).int() for counts in (of_inner, of_leaf))
     sizes = nodes.tolist()
     # Tree by tree, because an offset for every node would take more memory than the forest.
-    for own, split, start, start_leaf in zip(numbers.split(sizes), inner.split(sizes), first_inner, first_leaf):
-        own += torch.where(split, start, start_leaf)
+    for of_tree, split, start, start_leaf in zip(numbers.split(sizes), inner.split(sizes), first_inner, first_leaf):
+        of_tree += torch.where(split, start, start_leaf)
     return first_inner
 
 
@@ -116,29 +116,29 @@ def join_arrays(trees: list[T], like: T, device: torch.device, collective: Colle
         device: Device of the tensors. Collective operations may need them there.
         collective: Every process must call this.
     """
-    sizes = np.array([[len(part) for part in tree] for tree in trees], np.int64).reshape(-1, len(like))
+    sizes = np.array([[len(array) for array in tree] for tree in trees], np.int64).reshape(-1, len(like))
     counts = collective.gather(torch.from_numpy(sizes).to(device))
     shares = [list(column) for column in zip(*trees)] or [[] for _ in like]
     trees.clear()
     joined = []
     # The large arrays come last in a tree. They are joined first, so that no other array lies above them in memory and
     # keeps the allocator from returning it.
-    for place in reversed(range(len(like))):
-        parts = collective.gather(torch.from_numpy(_concatenate(shares[place], like[place])).to(device))
-        if len(parts) > 1:
-            split = [part.split(count[:, place].tolist()) for part, count in zip(parts, counts)]
+    for field in reversed(range(len(like))):
+        arrays = collective.gather(torch.from_numpy(_concatenate(shares[field], like[field])).to(device))
+        if len(arrays) > 1:
+            split = [array.split(count[:, field].tolist()) for array, count in zip(arrays, counts)]
             longest = max(map(len, split))
-            parts = [torch.cat([share[number] for number in range(longest) for share in split if number < len(share)])]
-        joined += parts
+            arrays = [torch.cat([share[number] for number in range(longest) for share in split if number < len(share)])]
+        joined += arrays
     return joined[::-1], interleave(counts)
 
 
-def _concatenate(parts: list[np.ndarray], like: np.ndarray) -> np.ndarray:
+def _concatenate(arrays: list[np.ndarray], like: np.ndarray) -> np.ndarray:
     """Concatenate the parts, and release each as soon as it is copied."""
-    whole = np.empty((sum(map(len, parts)), *like.shape[1:]), like.dtype)
+    whole = np.empty((sum(map(len, arrays)), *like.shape[1:]), like.dtype)
     end = len(whole)
-    while parts:
-        part = parts.pop()
-        whole[end - len(part) : end] = part
-        end -= len(part)
+    while arrays:
+        array = arrays.pop()
+        whole[end - len(array) : end] = array
+        end -= len(array)
     return whole

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.binning import Columns, Layout, make_columns
+from ldl.methods.forest.binning import ColumnLayout, ForestColumns, make_columns
 from ldl.methods.forest.cluster_splits import (
     ONES,
     TIE,
@@ -42,12 +42,12 @@ from ldl.methods.forest.sampling import bootstrap, draws_of, stream
 from ldl.methods.numba_kernels import compiled, inlined, next_bits, next_share, partition
 
 EXACT, ADAPTIVE, HISTOGRAM, RANDOM = range(4)
-LAYOUTS: tuple[Layout, ...] = ("ordered", "ordered", "binned", "plain")
+LAYOUTS: tuple[ColumnLayout, ...] = ("ordered", "ordered", "binned", "plain")
 """The layout of the features that each search needs."""
 CLUSTERS, LOG_LOSS = range(2)
 
 
-class Rules(NamedTuple):
+class GrowthRules(NamedTuple):
     """Hyperparameters of a tree; see :class:`ldl.heads.structrf.StructRF`."""
 
     search: int
@@ -87,7 +87,7 @@ class Tree(NamedTuple):
 
 
 def grow_trees(
-    features: np.ndarray, codes: np.ndarray, rules: Rules, numbers: Iterable[int], *, sampling: float = 0.8,
+    features: np.ndarray, codes: np.ndarray, rules: GrowthRules, numbers: Iterable[int], *, sampling: float = 0.8,
     replace: bool = True, bins: int = 256, seed: int = 0, threads: int = 1, weight: np.ndarray | None = None,
 ) -> Iterator[Tree]:  # fmt: skip
     """Yield the trees with these numbers, in order, as they are done.
@@ -146,8 +146,8 @@ def _leaf_means(
 
 @compiled
 def grow(
-    columns: Columns, samples: np.ndarray, weights: np.ndarray, codes: np.ndarray, table: np.ndarray, rules: Rules,
-    state: np.ndarray,
+    columns: ForestColumns, samples: np.ndarray, weights: np.ndarray, codes: np.ndarray, table: np.ndarray,
+    rules: GrowthRules, state: np.ndarray,
 ) -> Tree:  # fmt: skip
     """Grow one tree.
 
@@ -172,7 +172,7 @@ def grow(
     centred = np.empty((size if clusters else 0, codes.shape[1]), np.float32)
     mass = make_mass(codes, samples, weights, not clusters)
     unordered = 0 if ordered else size
-    own, counts = np.empty(unordered, np.int32), np.empty(unordered, np.int64)
+    node_rows, counts = np.empty(unordered, np.int32), np.empty(unordered, np.int64)
     # Row d + 1 holds the start of the children of a node at depth d, left and right; both use the same features.
     live = np.empty((rules.depth + 2, width), np.int32)
     lo = np.empty((rules.depth + 2, 2, width if ordered else 0), np.int32)
@@ -201,7 +201,7 @@ def grow(
     while waiting:
         waiting -= 1
         node, first, last, depth, side, done = stack[waiting]
-        found = False
+        is_split = False
         if not done:
             ones = two_means(codes, samples, weights, rows, first, last, centred, cluster) if clusters else 0
             n = 0
@@ -210,17 +210,18 @@ def grow(
                 packed[rows[i]] = weight | (weight * cluster[i - first]) << ONES
                 n += weight
                 if not ordered:
-                    own[i - first], counts[i - first] = samples[rows[i]], weight | (weight * cluster[i - first]) << WIDE
+                    node_rows[i - first] = samples[rows[i]]
+                    counts[i - first] = weight | (weight * cluster[i - first]) << WIDE
             count = last - first
             whole = impurity(table, n, ones) if clusters else node_divergence(mass, table, rows[first:last])
             best, alive[depth + 1] = search(
                 columns, ids, listed, lo[depth, side], hi[depth, side], live[depth : depth + 2], alive[depth],
-                packed, own[:count], counts[:count], table, Node(n, ones, count, rules.min_leaf, whole),
+                packed, node_rows[:count], counts[:count], table, Node(n, ones, count, rules.min_leaf, whole),
                 rows[first:last], mass, rules, state,
             )  # fmt: skip
             evaluations += best.evaluations
-            found = best.feature >= 0
-        if not found:
+            is_split = best.feature >= 0
+        if not is_split:
             child[node], start[leaves] = leaves, first
             leaves += 1
             continue
@@ -271,9 +272,9 @@ def _push(stack: np.ndarray, at: int, node: int, first: int, last: int, depth: i
 
 @inlined
 def search(
-    columns: Columns, ids: np.ndarray, listed: np.ndarray, lo: np.ndarray, hi: np.ndarray, live: np.ndarray,
-    alive: int, packed: np.ndarray, own: np.ndarray, counts: np.ndarray, table: np.ndarray, node: Node,
-    rows: np.ndarray, mass: Mass, rules: Rules, state: np.ndarray,
+    columns: ForestColumns, ids: np.ndarray, listed: np.ndarray, lo: np.ndarray, hi: np.ndarray, live: np.ndarray,
+    alive: int, packed: np.ndarray, node_rows: np.ndarray, counts: np.ndarray, table: np.ndarray, node: Node,
+    rows: np.ndarray, mass: Mass, rules: GrowthRules, state: np.ndarray,
 ) -> tuple[Split, int]:  # fmt: skip
     """Return the best split of a node, and the number of features that its children search.
 
@@ -308,13 +309,13 @@ def search(
             if rules.criterion == LOG_LOSS:
                 best, constant = binned_feature(codes, low, high, rows, packed, table, node, mass, f, best)
             else:
-                best, constant = histogram_feature(codes, low, high, own, counts, table, node, f, best)
+                best, constant = histogram_feature(codes, low, high, node_rows, counts, table, node, f, best)
         else:
             share, column = next_share(state), columns.values[f]
             if rules.criterion == LOG_LOSS:
-                best, constant = drawn_feature(column, own, rows, table, node, mass, f, share, best)
+                best, constant = drawn_feature(column, node_rows, rows, table, node, mass, f, share, best)
             else:
-                best, constant = random_feature(column, own, counts, table, node, f, share, best)
+                best, constant = random_feature(column, node_rows, counts, table, node, f, share, best)
         if not constant:
             tried += 1
             live[1, keeps] = f
@@ -329,7 +330,7 @@ def search(
 
 @inlined
 def _mark_right(
-    columns: Columns, samples: np.ndarray, rows: np.ndarray, split: Split, rules: Rules, right: np.ndarray
+    columns: ForestColumns, samples: np.ndarray, rows: np.ndarray, split: Split, rules: GrowthRules, right: np.ndarray
 ) -> None:
     """Mark in ``right`` which rows of a node go right; for an ordered search, whether the unlisted rows do."""
     f, cut = split.feature, split.threshold
@@ -348,34 +349,34 @@ def _partition_listed(
     hi: int,
 ) -> int:  # fmt: skip
     """Partition listed rows together with their values; see :func:`.numba_kernels.partition`."""
-    place, moved = lo, 0
+    position, moved = lo, 0
     for i in range(lo, hi):
         row, value = ids[i], listed[i]
-        ids[place], listed[place] = row, value
+        ids[position], listed[position] = row, value
         spare[moved], spare_listed[moved] = row, value
         goes = np.int64(right[row])
-        place += 1 - goes
+        position += 1 - goes
         moved += goes
     for i in range(moved):
-        ids[place + i], listed[place + i] = spare[i], spare_listed[i]
-    return place
+        ids[position + i], listed[position + i] = spare[i], spare_listed[i]
+    return position
 
 
 @inlined
 def _take_listed(
-    columns: Columns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, listed: np.ndarray
+    columns: ForestColumns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, listed: np.ndarray
 ) -> None:
     """Collect the listed rows of the tree in its own numbering; those of feature f are lo[f]..hi[f]."""
     number = np.full(samples[-1] + 1, -1, np.int32)
     for i in range(len(samples)):
         number[samples[i]] = i
-    place = 0
+    position = 0
     for f in range(len(lo)):
-        lo[f] = place
+        lo[f] = position
         for k in range(columns.start[f], columns.start[f + 1]):
             row = columns.rows[k]
             # Written in any case and kept if drawn: a branch on chance is slower.
-            ids[place] = number[row] if row < len(number) else -1
-            listed[place] = columns.listed[k]
-            place += ids[place] >= 0
-        hi[f] = place
+            ids[position] = number[row] if row < len(number) else -1
+            listed[position] = columns.listed[k]
+            position += ids[position] >= 0
+        hi[f] = position

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.binning import Bins, Share
+from ldl.methods.forest.binning import FeatureBins, Share
 from ldl.methods.numba_kernels import compiled, inlined, inlined_fast
 
-CACHED = 512
+CACHED_ROWS = 512
 """Rows whose derivatives stay in a core's cache while they are added to all features."""
 TOGETHER = 1 << 16
 """Rows that are summed in float32 before they are added to the rest: one long sum would lose precision."""
-LEAST = 1e-6
+LEAST_GAIN = 1e-6
 """Smallest gain of a split: less is rounding."""
 TINY = 1e-9
 """Smallest divisor of a score, for an l2 of 0 and vanishing second derivatives."""
@@ -47,7 +47,7 @@ class Newton(NamedTuple):
     random: bool = False
 
 
-class Split(NamedTuple):
+class BinSplit(NamedTuple):
     """A split of a node: rows in bins of ``feature`` up to ``below`` go left.
 
     Attributes:
@@ -65,13 +65,13 @@ class Split(NamedTuple):
     missing_left: bool
 
     @classmethod
-    def of(cls, found: np.ndarray) -> Split:
-        """Return the split that compiled code has written to ``found``, (5,) float64."""
-        gain, feature, below, above, missing_left = found.tolist()
+    def of(cls, values: np.ndarray) -> BinSplit:
+        """Return the split that compiled code has written to ``values``, (5,) float64."""
+        gain, feature, below, above, missing_left = values.tolist()
         return cls(gain, int(feature), int(below), int(above), bool(missing_left)) if gain > 0 else NO_SPLIT
 
 
-NO_SPLIT = Split(0.0, -1, -1, -1, False)
+NO_SPLIT = BinSplit(0.0, -1, -1, -1, False)
 
 
 @compiled
@@ -87,7 +87,7 @@ def total(derivatives: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def accumulate(
-    bins: Bins, share: Share, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
+    bins: FeatureBins, share: Share, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
     histogram: Histogram,
 ) -> None:  # fmt: skip
     """Fill the histogram of a node for those of the ``features`` (rising) that are in a share.
@@ -100,41 +100,41 @@ def accumulate(
     sparse = np.array([f for f in range(share.first, share.last) if bins.default[f] >= 0], np.int64)
     used = np.concatenate((dense, sparse))
     whole, counts = histogram.sums[begin:end], histogram.rows[begin:end]
-    part = np.empty_like(whole) if len(rows) > TOGETHER else whole
+    partial = np.empty_like(whole) if len(rows) > TOGETHER else whole
     for f in used:
         counts[_bins_of(bins, f, begin)] = 0
     for first in range(0, max(len(rows), 1), TOGETHER):
-        own, into = rows[first : first + TOGETHER], part if first else whole
+        block, into = rows[first : first + TOGETHER], partial if first else whole
         for f in used:
             into[_bins_of(bins, f, begin)] = 0
         if len(dense):
-            _add_dense(bins, dense, begin, derivatives, own, into, counts)
+            _add_dense(bins, dense, begin, derivatives, block, into, counts)
         if len(sparse):
-            _add_listed(share.start, share.listed, begin, derivatives, own, into, counts)
+            _add_listed(share.start, share.listed, begin, derivatives, block, into, counts)
         if first:
             for f in used:
-                whole[_bins_of(bins, f, begin)] += part[_bins_of(bins, f, begin)]
+                whole[_bins_of(bins, f, begin)] += partial[_bins_of(bins, f, begin)]
     for f in features:
         if share.first <= f < share.last and bins.default[f] >= 0:
             _fill_default(bins, f, len(rows), sums, histogram)
 
 
 @inlined
-def _bins_of(bins: Bins, f: int, begin: int) -> slice:
+def _bins_of(bins: FeatureBins, f: int, begin: int) -> slice:
     """Return the bins of a feature, counted from ``begin``."""
     return slice(bins.offset[f] - begin, bins.offset[f + 1] - begin)
 
 
 @inlined
 def _add_dense(
-    bins: Bins, dense: np.ndarray, begin: int, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
+    bins: FeatureBins, dense: np.ndarray, begin: int, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
     counts: np.ndarray,
 ) -> None:  # fmt: skip
-    for first in range(0, len(rows), CACHED):
-        own = rows[first : first + CACHED]
+    for first in range(0, len(rows), CACHED_ROWS):
+        block = rows[first : first + CACHED_ROWS]
         for f in dense:
             _add_codes(
-                bins.codes[f], derivatives, own, sums[_bins_of(bins, f, begin)], counts[_bins_of(bins, f, begin)]
+                bins.codes[f], derivatives, block, sums[_bins_of(bins, f, begin)], counts[_bins_of(bins, f, begin)]
             )
 
 
@@ -158,15 +158,15 @@ def _add_listed(
     counts: np.ndarray,
 ) -> None:  # fmt: skip
     for row in rows:
-        for place in range(start[row], start[row + 1]):
-            at = listed[place] - begin
+        for position in range(start[row], start[row + 1]):
+            at = listed[position] - begin
             counts[at] += 1
             for k in range(derivatives.shape[1]):
                 sums[at, k] += derivatives[row, k]
 
 
 @inlined
-def _fill_default(bins: Bins, f: int, count: int, sums: np.ndarray, histogram: Histogram) -> None:
+def _fill_default(bins: FeatureBins, f: int, count: int, sums: np.ndarray, histogram: Histogram) -> None:
     rest = sums.copy()
     default = bins.offset[f] + bins.default[f]
     for at in range(bins.offset[f], bins.offset[f + 1]):
@@ -180,15 +180,15 @@ def _fill_default(bins: Bins, f: int, count: int, sums: np.ndarray, histogram: H
 
 
 @compiled
-def subtract(bins: Bins, share: Share, features: np.ndarray, histogram: Histogram, part: Histogram) -> None:
+def subtract(bins: FeatureBins, share: Share, features: np.ndarray, histogram: Histogram, sibling: Histogram) -> None:
     """Subtract the histogram of a child from its parent's, which becomes that of the other child."""
     for f in features:
         if share.first <= f < share.last:
             for at in range(bins.offset[f], bins.offset[f + 1]):
-                if part.rows[at]:
-                    histogram.rows[at] -= part.rows[at]
-                    for k in range(part.sums.shape[1]):
-                        histogram.sums[at, k] -= part.sums[at, k]
+                if sibling.rows[at]:
+                    histogram.rows[at] -= sibling.rows[at]
+                    for k in range(sibling.sums.shape[1]):
+                        histogram.sums[at, k] -= sibling.sums[at, k]
 
 
 @inlined_fast
@@ -217,18 +217,18 @@ def sides_score(left: np.ndarray, whole: np.ndarray, l2: float, least: float) ->
 
 @compiled
 def best_split(
-    bins: Bins, share: Share, features: np.ndarray, histogram: Histogram, sums: np.ndarray, count: int, rules: Newton,
-    found: np.ndarray,
+    bins: FeatureBins, share: Share, features: np.ndarray, histogram: Histogram, sums: np.ndarray, count: int,
+    rules: Newton, split: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write the best :class:`Split` of a node within a share to ``found`` (5,) float64; of equal ones the first.
+    """Write the best :class:`BinSplit` of a node within a share to ``split`` (5,) float64; of equal ones the first.
 
     ``sums`` (2 W,) float64 and ``count`` belong to the node. If a feature has no missing value in the node, missing
     values go to the side with more rows, or left if both are equal.
     """
     left, with_missing = np.empty(len(sums)), np.empty(len(sums))
-    best = LEAST
+    best = LEAST_GAIN
     base = score_of(sums, rules.l2)
-    found[0] = 0.0
+    split[0] = 0.0
     for f in features:
         if not share.first <= f < share.last:
             continue
@@ -246,7 +246,7 @@ def best_split(
                     gain = sides_score(left, sums, rules.l2, rules.min_hessian) - base
                     if gain > best:
                         best = gain
-                        write_split(found, gain, f, below, above, missing == 0 and 2 * rows >= count)
+                        write_split(split, gain, f, below, above, missing == 0 and 2 * rows >= count)
                 rest = count - rows - missing
                 if missing and above >= 0 and rows + missing >= rules.min_leaf and rest >= rules.min_leaf:
                     for k in range(len(left)):
@@ -254,7 +254,7 @@ def best_split(
                     gain = sides_score(with_missing, sums, rules.l2, rules.min_hessian) - base
                     if gain > best:
                         best = gain
-                        write_split(found, gain, f, below, above, True)
+                        write_split(split, gain, f, below, above, True)
             if at < last:
                 rows += histogram.rows[at]
                 below = above
@@ -263,6 +263,6 @@ def best_split(
 
 
 @inlined
-def write_split(found: np.ndarray, gain: float, feature: int, below: int, above: int, missing_left: bool) -> None:
-    """Write the fields of a :class:`Split` to ``found``."""
-    found[0], found[1], found[2], found[3], found[4] = gain, feature, below, above, missing_left
+def write_split(split: np.ndarray, gain: float, feature: int, below: int, above: int, missing_left: bool) -> None:
+    """Write the fields of a :class:`BinSplit` to ``split``."""
+    split[0], split[1], split[2], split[3], split[4] = gain, feature, below, above, missing_left

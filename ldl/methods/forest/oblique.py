@@ -19,9 +19,9 @@ from ldl.methods.forest.flat import join_arrays, number_across
 from ldl.methods.forest.sampling import bootstrap
 from ldl.methods.torch_utils import pick, traced
 
-KNOWN = 4000
+GRAM_ROWS = 4000
 """Most rows whose scalar products are computed once for all nodes, if these use all features."""
-PART = 2**22
+NUMBERS_AT_ONCE = 2**22
 """Numbers that are held at a time."""
 
 
@@ -126,9 +126,10 @@ def grow_oblique(
         seed: Seed of the forest; a tree depends only on it and on its own number.
         weight: (N,) weights by which rows are drawn; None draws all equally.
     """
-    known = rules.features == features.shape[1] and len(features) <= KNOWN and truth.regresses and rules.epsilon == 0
+    all_features = rules.features == features.shape[1]
+    shares_gram = all_features and len(features) <= GRAM_ROWS and truth.regresses and rules.epsilon == 0
     with threadpool_limits(1):
-        data = _TrainingSet(features, features @ features.T if known else None, truth)
+        data = _TrainingSet(features, features @ features.T if shares_gram else None, truth)
     for number in numbers:
         rows, draws = bootstrap(len(features), sampling, replace, seed, number, weight)
         random = np.random.default_rng([seed, number, 2])
@@ -146,18 +147,18 @@ def _grow(
     leaves: list[np.ndarray] = []
     waiting = [(0, np.arange(len(rows)), 0)]
     while waiting:
-        node, own, depth = waiting.pop()
-        found = None
-        if depth < rules.depth and draws[own].sum() >= rules.min_samples:
-            found = _best_split(data, rules, rows[own], draws[own], random)
-        if found is None:
+        node, node_rows, depth = waiting.pop()
+        best = None
+        if depth < rules.depth and draws[node_rows].sum() >= rules.min_samples:
+            best = _best_split(data, rules, rows[node_rows], draws[node_rows], random)
+        if best is None:
             child[node] = len(leaves)
-            leaves.append(own)
+            leaves.append(node_rows)
             continue
-        split[node], child[node], threshold[node] = len(splits), len(split), found.threshold
-        splits.append(found)
+        split[node], child[node], threshold[node] = len(splits), len(split), best.threshold
+        splits.append(best)
         # The left child lies on top, so leaves are numbered from left to right.
-        waiting += [(len(split) + 1, own[~found.left], depth + 1), (len(split), own[found.left], depth + 1)]
+        waiting += [(len(split) + 1, node_rows[~best.left], depth + 1), (len(split), node_rows[best.left], depth + 1)]
         split, child, threshold = split + [-1, -1], child + [0, 0], threshold + [0.0, 0.0]
     shape = (len(splits), rules.features)
     order = np.concatenate(leaves)
@@ -165,8 +166,8 @@ def _grow(
         np.array(split, np.int32),
         np.array(child, np.int32),
         np.array(threshold),
-        np.array([found.columns for found in splits], np.int32).reshape(shape),
-        np.array([found.weights for found in splits], np.float64).reshape(shape),
+        np.array([best.columns for best in splits], np.int32).reshape(shape),
+        np.array([best.weights for best in splits], np.float64).reshape(shape),
         np.array([len(leaf) for leaf in leaves], np.int32),
         rows[order],
         draws[order],
@@ -182,8 +183,8 @@ def _best_split(
         return None
     width = features.shape[1]
     # In the gain, a sample weighs the inverse of its label's frequency in the node.
-    places = np.unique(labels, return_inverse=True)[1]
-    weights = draws / np.bincount(places, draws)[places]
+    label_codes = np.unique(labels, return_inverse=True)[1]
+    weights = draws / np.bincount(label_codes, draws)[label_codes]
     gram = None if data.gram is None or len(rows) >= width else data.gram[np.ix_(rows, rows)]
     if truth.regresses:
         aim, costs = codes[:, 0], label_costs(labels, draws, rules.cap) * draws
@@ -196,12 +197,12 @@ def _best_split(
         columns = np.arange(width)
         if rules.features < width:
             columns = np.sort(random.choice(width, rules.features, replace=False))
-        part = features[np.ix_(rows, columns)] if rules.features < width else features[rows]
+        block = features[np.ix_(rows, columns)] if rules.features < width else features[rows]
         if truth.regresses:
-            direction, bias = regress(part, aim, costs, rules.penalty, rules.epsilon, gram)
+            direction, bias = regress(block, aim, costs, rules.penalty, rules.epsilon, gram)
         else:
-            direction, bias = separate(part, aim, costs, rules.penalty)
-        scores, threshold = part @ direction, cut - bias
+            direction, bias = separate(block, aim, costs, rules.penalty)
+        scores, threshold = block @ direction, cut - bias
         left = scores < threshold
         if not truth.regresses and (left.all() or not left.any()):
             # The costs of a rare cluster can outweigh the common one, so that all rows fall on its side.
@@ -209,19 +210,19 @@ def _best_split(
             left = scores < threshold
         if left.all() or not left.any():
             continue
-        loss = sum(_impurity(truth, codes[side], places[side], weights[side]) for side in (left, ~left))
+        loss = sum(_impurity(truth, codes[side], label_codes[side], weights[side]) for side in (left, ~left))
         if loss < least:
             best, least = _Split(columns, direction, threshold, left), loss
     return best
 
 
-def _impurity(truth: Truth, codes: np.ndarray, places: np.ndarray, weights: np.ndarray) -> float:
+def _impurity(truth: Truth, codes: np.ndarray, label_codes: np.ndarray, weights: np.ndarray) -> float:
     """Return the variance of the codes, or the entropy of the labels, times the sum of the weights."""
     total = weights.sum()
     if truth.spreads:
         mean = weights @ codes / total
         return float(weights @ np.square(codes - mean).sum(1))
-    share = np.bincount(places, weights)
+    share = np.bincount(label_codes, weights)
     share = share[share > 0] / total
     return float(-total * (share * np.log(share)).sum())
 
@@ -241,22 +242,22 @@ def reach(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
     """Return the leaf of every row (B, F) in every tree, with at most ``depth`` splits on a path: (B, T), int64."""
     if traced():
         return _follow(rows.to(forest.weights.dtype), forest, depth)
-    found = torch.empty(len(rows), len(forest.roots), dtype=torch.int64, device=rows.device)
-    step = max(1, PART // (len(forest.roots) * max(1, forest.columns.shape[1])))
+    leaves = torch.empty(len(rows), len(forest.roots), dtype=torch.int64, device=rows.device)
+    step = max(1, NUMBERS_AT_ONCE // (len(forest.roots) * max(1, forest.columns.shape[1])))
     for start in range(0, len(rows), step):
-        part = rows[start : start + step].to(forest.weights.dtype)
-        node = forest.roots.long().expand(len(part), -1).clone()
+        block = rows[start : start + step].to(forest.weights.dtype)
+        node = forest.roots.long().expand(len(block), -1).clone()
         row, tree = (forest.split[node] >= 0).nonzero(as_tuple=True)
         while len(row):
             here = node[row, tree]
             split = forest.split[here].long()
-            score = (part[row[:, None], forest.columns[split].long()] * forest.weights[split]).sum(1)
+            score = (block[row[:, None], forest.columns[split].long()] * forest.weights[split]).sum(1)
             here = forest.child[here].long() + (score >= forest.threshold[here])
             node[row, tree] = here
             going = forest.split[here] >= 0
             row, tree = row[going], tree[going]
-        found[start : start + step] = forest.child[node].long()
-    return found
+        leaves[start : start + step] = forest.child[node].long()
+    return leaves
 
 
 def _follow(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
@@ -265,8 +266,8 @@ def _follow(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
     for _ in range(depth):
         split = pick(forest.split, node).long()
         going, split = split >= 0, split.clamp_min(0)
-        part = rows.unsqueeze(1).expand(-1, split.shape[1], -1).gather(2, pick(forest.columns, split).long())
-        right = (part * pick(forest.weights, split)).sum(2) >= pick(forest.threshold, node)
+        chosen = rows.unsqueeze(1).expand(-1, split.shape[1], -1).gather(2, pick(forest.columns, split).long())
+        right = (chosen * pick(forest.weights, split)).sum(2) >= pick(forest.threshold, node)
         node = torch.where(going, pick(forest.child, node).long() + right.long(), node)
     return pick(forest.child, node).long()
 

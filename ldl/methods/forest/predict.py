@@ -19,9 +19,9 @@ from ldl.methods.forest.flat import FlatForest
 from ldl.methods.numba_kernels import compiled
 from ldl.methods.torch_utils import pick, traced
 
-ROWS = 4096
+GATHERED_ROWS = 4096
 """Rows that go through all trees together by gathers."""
-CACHED = 1 << 17
+CACHED_FLOATS = 1 << 17
 """float32 numbers that fit into a core's cache beside a tree."""
 WORTH_A_THREAD = 20_000
 """Rows times trees below which starting a thread costs more than it saves."""
@@ -85,7 +85,7 @@ def average(features: Tensor, forest: FlatForest, depth: int, threads: int = 1) 
         trees = len(forest.roots)
         threads = max(1, min(threads, len(features) * trees // WORTH_A_THREAD))
         return average_without(features, forest, np.empty((trees, 0), np.uint8), threads)
-    return torch.cat([average_by_gathers(part, forest, depth) for part in features.split(ROWS)])
+    return torch.cat([average_by_gathers(block, forest, depth) for block in features.split(GATHERED_ROWS)])
 
 
 def average_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
@@ -111,8 +111,8 @@ def average_without(features: Tensor, forest: FlatForest, skip: np.ndarray, thre
     sums = np.zeros((len(rows), forest.values.shape[1]), np.float32)
 
     def fill(start: int, stop: int) -> None:
-        own = np.ascontiguousarray(skip[:, start // 8 : -(-stop // 8)])
-        bad = _average(rows[start:stop], *arrays, own, sums[start:stop])
+        skipped = np.ascontiguousarray(skip[:, start // 8 : -(-stop // 8)])
+        bad = _average(rows[start:stop], *arrays, skipped, sums[start:stop])
         if bad >= 0:
             raise _missing_feature(start + bad)
 
@@ -128,9 +128,9 @@ def add_scores(features: Tensor, forest: FlatForest, scores: Tensor, depth: int,
     ``threads`` of a CPU share the rows (B, F) float32. For the other arguments, see :func:`follow`.
     """
     if traced():
-        scores += sum_of_leaves(features, forest, scores.shape[1], depth)
+        scores += _sum_of_leaves(features, forest, scores.shape[1], depth)
     elif features.device.type != "cpu":
-        for rows, out in zip(features.split(ROWS), scores.split(ROWS)):
+        for rows, out in zip(features.split(GATHERED_ROWS), scores.split(GATHERED_ROWS)):
             add_by_gathers(rows, forest, out, depth)
     else:
         arrays, rows, out = forest_arrays(forest), features.detach().contiguous().numpy(), scores.numpy()
@@ -154,7 +154,7 @@ def add_by_gathers(features: Tensor, forest: FlatForest, scores: Tensor, depth: 
             scores[:, number % labels] += step[:, 0]
 
 
-def sum_of_leaves(features: Tensor, forest: FlatForest, labels: int, depth: int) -> Tensor:
+def _sum_of_leaves(features: Tensor, forest: FlatForest, labels: int, depth: int) -> Tensor:
     """Return the sums (B, ``labels``) of :func:`add_scores` in few operations for a graph, all trees at once."""
     if not len(forest.roots):
         return features.new_zeros(features.shape[0], labels)
@@ -190,7 +190,7 @@ def _average(
     skips = skip.shape[1] > 0
     trees = np.zeros(len(rows), np.int64)
     # As many rows as stay in the cache while they go through all trees.
-    block = max(16, CACHED // (rows.shape[1] + 2 * values.shape[1]))
+    block = max(16, CACHED_FLOATS // (rows.shape[1] + 2 * values.shape[1]))
     node, active = np.empty(len(rows), np.int64), np.empty(block, np.int64)
     for first in range(0, len(rows), block):
         last = min(first + block, len(rows))
@@ -204,7 +204,7 @@ def _average(
                     count += 1
             # All rows go one level at a time: the memory of the next row is fetched while this one waits for its own.
             while count and feature[root] >= 0:
-                place = 0
+                kept = 0
                 for a in range(count):
                     i = active[a]
                     at = node[i]
@@ -212,9 +212,9 @@ def _average(
                     met = i if value != value else met
                     at = child[at] + np.int64(value > threshold[at])
                     node[i] = at
-                    active[place] = i
-                    place += feature[at] >= 0
-                count = place
+                    active[kept] = i
+                    kept += feature[at] >= 0
+                count = kept
             bad = max(bad, met)
             for i in range(first, last):
                 if node[i] >= 0:
@@ -236,7 +236,7 @@ def add_leaves(
     """Compute :func:`add_scores` on arrays in one thread; rows (B, F) and scores (B, C) float32."""
     labels = scores.shape[1]
     # As many rows as stay in the cache while they go through all trees.
-    block = max(16, CACHED // (rows.shape[1] + 2 * labels))
+    block = max(16, CACHED_FLOATS // (rows.shape[1] + 2 * labels))
     for first in range(0, len(rows), block):
         for k in range(len(roots)):
             for i in range(first, min(first + block, len(rows))):

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.binning import Bins, Share
-from ldl.methods.forest.histograms import LEAST, Newton, score_of, sides_score, write_split
+from ldl.methods.forest.binning import FeatureBins, Share
+from ldl.methods.forest.histograms import LEAST_GAIN, Newton, score_of, sides_score, write_split
 from ldl.methods.numba_kernels import compiled, inlined, next_share, substream
 
-ROWS = 4096
+BLOCK_ROWS = 4096
 """Rows whose derivatives are read for all features together, so that they stay in the cache."""
 
 
-class Sides(NamedTuple):
+class _Sides(NamedTuple):
     """Both sides of one threshold for each of K features.
 
     Attributes:
@@ -41,10 +41,10 @@ class Sides(NamedTuple):
 
 @compiled
 def best_random_split(
-    bins: Bins, share: Share, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
-    rules: Newton, draws: np.ndarray, number: int, found: np.ndarray,
+    bins: FeatureBins, share: Share, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
+    rules: Newton, draws: np.ndarray, number: int, split: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write the best :class:`.histograms.Split` of a node within a share to ``found``; of equal ones the first.
+    """Write the best :class:`.histograms.BinSplit` of a node within a share to ``split``; of equal ones the first.
 
     A feature is split after one of the bins from the lowest to the one before the highest with a row of the node, all
     equally likely, and, if values are missing, between missing and other values. If none is missing, missing values go
@@ -60,52 +60,52 @@ def best_random_split(
         rules: Hyperparameters.
         draws: (1,) uint64, the initial state of the tree's random numbers.
         number: Number of the node; a draw depends only on it, on the feature and on ``draws``.
-        found: (5,) float64, is filled with the split.
+        split: (5,) float64, is filled with the split.
     """
-    base, best = score_of(sums, rules.l2), LEAST
-    found[0] = 0.0
+    base, best = score_of(sums, rules.l2), LEAST_GAIN
+    split[0] = 0.0
     first, last = np.searchsorted(features, share.first), np.searchsorted(features, share.last)
-    own = features[first:last]
-    sides = _make_sides(len(own), len(sums))
-    _draw_dense(bins, own, rows, draws, number, sides)
-    _add_dense(bins, own, derivatives, rows, sides)
+    tried = features[first:last]
+    sides = _make_sides(len(tried), len(sums))
+    _draw_dense(bins, tried, rows, draws, number, sides)
+    _add_dense(bins, tried, derivatives, rows, sides)
     if len(share.listed):
-        place = _places(own, share)
-        _draw_listed(bins, share, own, place, rows, draws, number, sides)
-        _add_listed(bins, share, own, place, derivatives, rows, sums, sides)
+        positions = _places(tried, share)
+        _draw_listed(bins, share, tried, positions, rows, draws, number, sides)
+        _add_listed(bins, share, tried, positions, derivatives, rows, sums, sides)
     left, absent, here, missing, edges = sides.left, sides.absent, sides.here, sides.missing, sides.edges
     count = len(rows)
-    for at, f in enumerate(own):
+    for at, f in enumerate(tried):
         below, above = edges[at]
         if above >= 0:
             if here[at] >= rules.min_leaf and count - here[at] >= rules.min_leaf:
                 gain = sides_score(left[at], sums, rules.l2, rules.min_hessian) - base
                 if gain > best:
                     best = gain
-                    write_split(found, gain, f, below, above, missing[at] == 0 and 2 * here[at] >= count)
+                    write_split(split, gain, f, below, above, missing[at] == 0 and 2 * here[at] >= count)
             both = here[at] + missing[at]
             if missing[at] and both >= rules.min_leaf and count - both >= rules.min_leaf:
                 gain = sides_score(left[at] + absent[at], sums, rules.l2, rules.min_hessian) - base
                 if gain > best:
                     best = gain
-                    write_split(found, gain, f, below, above, True)
+                    write_split(split, gain, f, below, above, True)
         if missing[at] >= rules.min_leaf and count - missing[at] >= rules.min_leaf:
             gain = sides_score(absent[at], sums, rules.l2, rules.min_hessian) - base
             if gain > best:
                 best = gain
-                write_split(found, gain, f, sides.high[at], -1, False)
+                write_split(split, gain, f, sides.high[at], -1, False)
 
 
 @compiled
-def _make_sides(count: int, width: int) -> Sides:
+def _make_sides(count: int, width: int) -> _Sides:
     """Return the sides of ``count`` features and ``width`` derivatives before any row is added."""
     none = np.full(count, -1)
     nothing, zeros = np.zeros((count, width)), np.zeros(count, np.int64)
-    return Sides(none, none.copy(), zeros, nothing, nothing.copy(), zeros.copy(), np.full((count, 2), -1))
+    return _Sides(none, none.copy(), zeros, nothing, nothing.copy(), zeros.copy(), np.full((count, 2), -1))
 
 
 @inlined
-def _draw(bins: Bins, f: int, low: int, high: int, draws: np.ndarray, number: int) -> int:
+def _draw(bins: FeatureBins, f: int, low: int, high: int, draws: np.ndarray, number: int) -> int:
     """Draw the last bin on the left, from ``low`` to the one before ``high``; -1 if there is no bin."""
     state = np.empty(1, np.uint64)
     state[0] = substream(draws, number * len(bins.filled) + f)
@@ -114,7 +114,7 @@ def _draw(bins: Bins, f: int, low: int, high: int, draws: np.ndarray, number: in
 
 @compiled
 def _draw_dense(
-    bins: Bins, features: np.ndarray, rows: np.ndarray, draws: np.ndarray, number: int, sides: Sides
+    bins: FeatureBins, features: np.ndarray, rows: np.ndarray, draws: np.ndarray, number: int, sides: _Sides
 ) -> None:
     """Draw the thresholds of features that are not sparse, and count their missing values."""
     for at, f in enumerate(features):
@@ -133,22 +133,24 @@ def _draw_dense(
 
 
 @compiled
-def _add_dense(bins: Bins, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sides: Sides) -> None:
+def _add_dense(
+    bins: FeatureBins, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sides: _Sides
+) -> None:
     """Add up both sides of features that are not sparse, and find the edges."""
     width = derivatives.shape[1]
-    block = np.empty((min(ROWS, len(rows)), width), np.float32)
-    for start in range(0, len(rows), ROWS):
-        part = rows[start : start + ROWS]
-        for i in range(len(part)):
+    block = np.empty((min(BLOCK_ROWS, len(rows)), width), np.float32)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        chunk = rows[start : start + BLOCK_ROWS]
+        for i in range(len(chunk)):
             for k in range(width):
-                block[i, k] = derivatives[part[i], k]
+                block[i, k] = derivatives[chunk[i], k]
         for at, f in enumerate(features):
             if bins.default[f] >= 0:
                 continue
             codes, filled, last, counted = bins.codes[f], bins.filled[f], sides.drawn[at], sides.missing[at] > 0
             low, high = sides.edges[at, 0], sides.edges[at, 1] if sides.edges[at, 1] >= 0 else 256
-            for i in range(len(part)):
-                code = np.int64(codes[part[i]])
+            for i in range(len(chunk)):
+                code = np.int64(codes[chunk[i]])
                 if code <= last:
                     sides.here[at] += 1
                     low = max(low, code)
@@ -165,23 +167,23 @@ def _add_dense(bins: Bins, features: np.ndarray, derivatives: np.ndarray, rows: 
 @compiled
 def _places(features: np.ndarray, share: Share) -> np.ndarray:
     """Return the place of each feature of a share among ``features``, -1 for the others."""
-    place = np.full(share.last - share.first, -1)
+    positions = np.full(share.last - share.first, -1)
     for at, f in enumerate(features):
-        place[f - share.first] = at
-    return place
+        positions[f - share.first] = at
+    return positions
 
 
 @compiled
 def _draw_listed(
-    bins: Bins, share: Share, features: np.ndarray, place: np.ndarray, rows: np.ndarray, draws: np.ndarray,
-    number: int, sides: Sides,
+    bins: FeatureBins, share: Share, features: np.ndarray, positions: np.ndarray, rows: np.ndarray, draws: np.ndarray,
+    number: int, sides: _Sides,
 ) -> None:  # fmt: skip
     """Draw the thresholds of sparse features, and count their missing values."""
     low, others = np.full(len(features), 256), np.zeros(len(features), np.int64)
     for row in rows:
         for listed in range(share.start[row], share.start[row + 1]):
             f = share.owner[listed]
-            at = place[f - share.first]
+            at = positions[f - share.first]
             if at >= 0:
                 others[at] += 1
                 code = share.listed[listed] - bins.offset[f]
@@ -201,8 +203,8 @@ def _draw_listed(
 
 @compiled
 def _add_listed(
-    bins: Bins, share: Share, features: np.ndarray, place: np.ndarray, derivatives: np.ndarray, rows: np.ndarray,
-    sums: np.ndarray, sides: Sides,
+    bins: FeatureBins, share: Share, features: np.ndarray, positions: np.ndarray, derivatives: np.ndarray,
+    rows: np.ndarray, sums: np.ndarray, sides: _Sides,
 ) -> None:  # fmt: skip
     """Add up both sides of sparse features, and find the edges; ``sums`` (2 W,) belong to the node."""
     width = derivatives.shape[1]
@@ -210,7 +212,7 @@ def _add_listed(
     for row in rows:
         for listed in range(share.start[row], share.start[row + 1]):
             f = share.owner[listed]
-            at = place[f - share.first]
+            at = positions[f - share.first]
             if at < 0:
                 continue
             code = share.listed[listed] - bins.offset[f]
@@ -235,7 +237,7 @@ def _add_listed(
 
 
 @compiled
-def _count_edges(bins: Bins, f: int, at: int, code: int, count: int, sides: Sides) -> None:
+def _count_edges(bins: FeatureBins, f: int, at: int, code: int, count: int, sides: _Sides) -> None:
     """Count rows of a bin, and move the edges towards it."""
     edges = sides.edges[at]
     if code <= sides.drawn[at]:

@@ -7,7 +7,7 @@ import numpy as np
 from ldl.errors import LDLError
 from ldl.methods.numba_kernels import compiled, next_share
 
-MANY = 1 << 20
+MOST_PERMUTED_ROWS = 1 << 20
 """Rows from which a sample without replacement is drawn row by row, as a permutation would take 8 bytes per row."""
 
 
@@ -53,8 +53,8 @@ def bootstrap(
                 f"{sampling * weight[heaviest]:.6g} times; divide the weights by their mean, or take data.weighting "
                 "dirichlet, which limits them"
             )
-        places = np.sort(random.random(draws)) if replace else (np.arange(draws) + random.random()) / draws
-        counts = np.bincount(np.searchsorted(ends, places * ends[-1], "right").clip(max=rows - 1))
+        positions = np.sort(random.random(draws)) if replace else (np.arange(draws) + random.random()) / draws
+        counts = np.bincount(np.searchsorted(ends, positions * ends[-1], "right").clip(max=rows - 1))
     drawn = np.flatnonzero(counts).astype(np.int32)
     return drawn, counts[drawn].astype(np.int32)
 
@@ -69,7 +69,7 @@ def subset(rows: int, sampling: float, seed: int, tree: int) -> np.ndarray:
     draws = max(1, round(sampling * rows))
     if draws == rows:
         return np.arange(rows, dtype=np.int32)
-    if rows < MANY:
+    if rows < MOST_PERMUTED_ROWS:
         random = np.random.default_rng([seed, tree])
         return np.sort(random.choice(rows, draws, replace=False)).astype(np.int32)
     picked = np.empty(draws, np.int32)

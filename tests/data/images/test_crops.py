@@ -13,22 +13,22 @@ from PIL import Image
 
 from ldl.data.images import crops as module
 from ldl.data.images.crops import BOX_CORNERS, FACE_POINTS, Crops, cached_crops, crop, placement, similarity
-from ldl.data.images.records import FaceRecords
+from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> FaceRecords:
+def records(tmp_path: Path) -> ImageRecords:
     rng = np.random.default_rng(0)
     for number in range(5):
         pixels = rng.integers(0, 256, (30, 20 + number, 3)).astype(np.uint8)
         Image.fromarray(pixels).save(tmp_path / f"{number}.png")
     anchors = [20 * np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]]) + number for number in range(5)]
-    return FaceRecords(tmp_path, [f"{number}.png" for number in range(5)], np.arange(5.0), anchors=anchors)
+    return ImageRecords(tmp_path, [f"{number}.png" for number in range(5)], np.arange(5.0), anchors=anchors)
 
 
-def test_crops_are_those_of_the_pictures(records: FaceRecords, tmp_path: Path) -> None:
+def test_crops_are_those_of_the_pictures(records: ImageRecords, tmp_path: Path) -> None:
     crops = cached_crops(records, 16, 0.1, tmp_path / "cache")
     assert crops.failed == {}
     for row, path in enumerate(records.paths()):
@@ -36,7 +36,7 @@ def test_crops_are_those_of_the_pictures(records: FaceRecords, tmp_path: Path) -
 
 
 def test_the_second_time_no_picture_is_read(
-    records: FaceRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    records: ImageRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = cached_crops(records, 16, None, tmp_path / "cache")
     assert "cropping 5 images to 16x16" in capsys.readouterr().out
@@ -52,7 +52,7 @@ def test_the_second_time_no_picture_is_read(
 
 
 @pytest.mark.parametrize("what", ["size", "anchor", "picture", "list", "time"])
-def test_the_key_sees_all_that_makes_a_crop(what: str, records: FaceRecords, tmp_path: Path) -> None:
+def test_the_key_sees_all_that_makes_a_crop(what: str, records: ImageRecords, tmp_path: Path) -> None:
     size, margin = 16, 0.1
     before = cached_crops(records, size, margin, tmp_path / "cache").key
     if what == "size":
@@ -74,7 +74,7 @@ def test_the_key_sees_all_that_makes_a_crop(what: str, records: FaceRecords, tmp
     np.testing.assert_array_equal(crops[row], expected)
 
 
-def test_failures_are_kept_with_their_reasons(records: FaceRecords, tmp_path: Path) -> None:
+def test_failures_are_kept_with_their_reasons(records: ImageRecords, tmp_path: Path) -> None:
     records.paths()[1].write_bytes(b"broken")
     records.paths()[3].unlink()
     for _ in range(2):
@@ -84,7 +84,7 @@ def test_failures_are_kept_with_their_reasons(records: FaceRecords, tmp_path: Pa
         assert crops[4].any()
 
 
-def test_pictures_that_an_earlier_run_could_not_read_are_tried_again(records: FaceRecords, tmp_path: Path) -> None:
+def test_pictures_that_an_earlier_run_could_not_read_are_tried_again(records: ImageRecords, tmp_path: Path) -> None:
     path = records.paths()[1]
     content, time = path.read_bytes(), path.stat().st_mtime_ns
 
@@ -101,7 +101,7 @@ def test_pictures_that_an_earlier_run_could_not_read_are_tried_again(records: Fa
     np.testing.assert_array_equal(again[1], crop(read_picture(path), records.anchor(1), 16, None))
 
 
-def test_room_is_taken_before_pictures_are_cropped(records: FaceRecords, tmp_path: Path) -> None:
+def test_room_is_taken_before_pictures_are_cropped(records: ImageRecords, tmp_path: Path) -> None:
     for path in records.paths()[1:]:
         path.unlink()
     status = cached_crops(records, 256, None, tmp_path / "cache").file.stat()
@@ -109,7 +109,7 @@ def test_room_is_taken_before_pictures_are_cropped(records: FaceRecords, tmp_pat
     assert 512 * status.st_blocks >= status.st_size > 5 * 256 * 256 * 3
 
 
-def test_a_loader_process_opens_the_file_itself(records: FaceRecords, tmp_path: Path) -> None:
+def test_a_loader_process_opens_the_file_itself(records: ImageRecords, tmp_path: Path) -> None:
     crops = cached_crops(records, 16, None, tmp_path / "cache")
     expected = crops[2]
     sent = pickle.dumps(crops)
@@ -118,7 +118,7 @@ def test_a_loader_process_opens_the_file_itself(records: FaceRecords, tmp_path: 
 
 
 def test_an_interrupted_run_leaves_no_half_cache(
-    records: FaceRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    records: ImageRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
 
@@ -202,3 +202,40 @@ def test_a_whole_picture_fits_and_its_border_goes_on() -> None:
 def test_points_that_place_no_face_are_refused(points: np.ndarray) -> None:
     with pytest.raises(LDLError, match="do not place a face"):
         placement(points, 50, 50, 32, None)
+
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+SQUARE = np.array([[10, 5], [30, 5], [30, 25], [10, 25]], float)
+
+
+def _one_line(caught: pytest.ExceptionInfo[LDLError]) -> None:
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "message"),
+    [
+        (SQUARE / 48, r"shares of its sides, not pixels\? multiply x by 40 and y by 48"),
+        (FACE_POINTS, r"landmarks .* shares of its sides, not pixels"),
+        (SQUARE + 100, "lies outside of it; points are x, y in pixels"),
+        (SQUARE - 60, "lies outside of it"),
+        (SQUARE[[1, 0, 3, 2]], "is mirrored or empty; its corners go clockwise"),
+        (SQUARE[:, ::-1], "is mirrored or empty; its corners go clockwise, x before y"),
+        (SQUARE[[2, 3, 0, 1]], "is upside down"),
+        (FACE_POINTS[:, ::-1] * 20 + 10, "are no face; x before y"),
+        (FACE_POINTS[[1, 0, 2, 4, 3]] * 20 + 10, "are no face; x before y"),
+    ],
+)
+def test_points_that_are_no_pixels_of_a_face_are_refused(anchor: np.ndarray, message: str) -> None:
+    with pytest.raises(LDLError, match=message) as caught:
+        crop(np.zeros((48, 40, 3), np.uint8), anchor, 24, None)
+    _one_line(caught)
+
+
+def test_faces_that_are_turned_or_reach_out_of_the_picture_are_cropped() -> None:
+    black = np.zeros((48, 40, 3), np.uint8)
+    turn = np.array([[-1, 0.01], [-0.01, -1]])
+    for anchor in (SQUARE - 12, SQUARE @ turn + (40, 30), FACE_POINTS * 20 @ turn + (35, 35), None):
+        assert crop(black, anchor, 24, None).shape == (24, 24, 3)

@@ -1,0 +1,59 @@
+"""Text in charts: names are shown as they are written, powers stay powers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from odd_names import ODD_NAMES
+
+from ldl import charts
+from ldl.charts.drawing import new_figure, save
+from ldl.labels import LabelSpace
+
+RNG = np.random.default_rng(0)
+
+
+def test_charts_show_names_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, rows = LabelSpace.nominal(ODD_NAMES), RNG.dirichlet(np.ones(len(ODD_NAMES)), 2)
+    drawn: list[Figure] = []
+    write = Figure.savefig
+
+    def keep(figure: Figure, *args: Any, **options: Any) -> None:
+        drawn.append(figure)
+        write(figure, *args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    with rc_context({"text.usetex": True, "axes.formatter.use_mathtext": True}):
+        charts.distributions(tmp_path / "d.png", rows, rows, labels, ODD_NAMES[:2])
+        charts.leaves(tmp_path / "l.png", rows, labels, np.ones(2))
+        charts.photograph(
+            tmp_path / "p.png", np.zeros((9, 9, 3), np.uint8), np.ones((2, 4)), rows, ODD_NAMES[:2], labels
+        )
+        charts.maps(tmp_path / "m.png", [(ODD_NAMES[1], [None, np.zeros((2, 2))])], ODD_NAMES[:2], labels)
+        charts.answer(tmp_path / "a.png", rows[0], labels)
+    assert len(drawn) == 5
+    shown = [
+        text
+        for figure in drawn
+        for text in figure.findobj(Text)
+        if "$" in text.get_text() and "mathdefault" not in text.get_text()
+    ]
+    assert len(shown) >= 12 and {text.get_text() for text in shown} >= set(ODD_NAMES[:2])
+    assert not any(text.get_parse_math() or text.get_usetex() for text in shown)
+
+
+def test_powers_of_ten_stay_powers(tmp_path: Path) -> None:
+    figure, axis = new_figure(2, 2)
+    axis.plot([1, 2], [1, 1e6])
+    axis.set_yscale("log")
+    axis.set_xticks([1, 2], ["$1$", "b"])
+    save(figure, tmp_path / "a.png")
+    powers, names = axis.get_yticklabels(), axis.get_xticklabels()
+    assert powers and all(text.get_parse_math() for text in powers)
+    assert names and not any(text.get_parse_math() for text in names)

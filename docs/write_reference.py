@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common.script import write_block
 from ldl.command import help as pages
 from ldl.command.console import find_subcommand
+from ldl.command.stages import stages
 from ldl.reports.files import markdown
 from ldl.run.run_options import RUN_OPTIONS
 
@@ -91,6 +92,8 @@ def run_options() -> str:
     """Return a table of the options of a run that belong to no group."""
     rows = [[f"`{name}`", "", "", text] for name, text in pages.PARSERS_OWN]
     for name, (option, text) in RUN_OPTIONS.items():
+        if name == "stage":
+            text += "".join(f" {stage}: {entry.text}." for stage, entry in stages().items())
         if name not in pages.GROUPS:
             rows += _parsed(pages._option(f"--{name}", option.annotation, option.default, text))
     return markdown(["option", "type", "default", "effect"], rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
 import sys
@@ -156,7 +155,8 @@ def with_changes(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a spec with the options that ``may_change`` of a component of the same class, also in nested parts.
 
-    Only options for which ``asked`` is true, such as ``head.threads``, change.
+    Only options for which ``asked`` is true, such as ``head.threads``, change. Paths of classes that have moved become
+    the current ones.
 
     Returns:
         The spec, and descriptions of the changes.
@@ -165,12 +165,20 @@ def with_changes(
         LDLError: The spec has another form.
     """
     check_spec(spec, "the checkpoint's model")
-    spec, descriptions = copy.deepcopy(spec), []
+    spec, descriptions = _with_current_paths(spec), []
     for where, holder, name, old, new, may_change in list(_changes(spec, component)):
         if may_change and asked(where):
             holder[name] = new
             descriptions.append(f"{where} {new!r} in place of {old!r}")
     return spec, descriptions
+
+
+def _with_current_paths(value: Any) -> Any:
+    """Return a copy of an option, or of a spec, with the current paths of classes that have moved."""
+    if _is_spec(value):
+        options = {name: _with_current_paths(option) for name, option in value["init_args"].items()}
+        return {"class_path": current_path(value["class_path"]), "init_args": options}
+    return [_with_current_paths(item) for item in value] if isinstance(value, list) else value
 
 
 def _parts_of(old: Any, component: object, where: str) -> list[tuple[dict[str, Any], nn.Module, str]]:

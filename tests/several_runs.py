@@ -15,6 +15,6 @@ from ldl.run import main as training
 
 if __name__ == "__main__":
     Figure.savefig = save_blank
-    training.PATIENCE = 120  # the first process may still write the charts of the run before
+    training.REPORT_SECONDS = 120  # the first process may still write the charts of the run before
     for command_line in json.loads(Path(sys.argv[1]).read_text()):
         main(command_line)

@@ -1,4 +1,4 @@
-"""Private names of other libraries that ldl depends on; ``tests/test_compat.py`` states what breaks without each."""
+"""Private names of other libraries that ldl depends on; ``tests/command/test_compat.py`` tests what each prevents."""
 
 from __future__ import annotations
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from ldl.command.arguments import Argument, last_value, tokenize, words_of
 from ldl.command.classes import class_paths
-from ldl.command.compose import merge_configs
 from ldl.command.config import Config, parse
-from ldl.command.configs import has_key, read_config
-from ldl.command.stages import STAGES, StageEntry
+from ldl.command.configs import has_key, merge_configs, read_config
+from ldl.command.stages import StageEntry, find_stage, stages
 from ldl.errors import LDLError
 from ldl.plugins import discover
 from ldl.run.output import silence
@@ -53,17 +52,15 @@ class Command:
     def stage(self) -> str:
         """The stage by ``--stage``, by a configuration that belongs to a stage alone, or by any; ``fit`` by default."""
         named = self.value("stage")
-        for name, stage in STAGES.items():
+        for name, stage in stages().items():
             if stage.key and (named == name or self._with_key(stage.key)):
                 return name
         return str(named or self.content.get("stage") or "fit")
 
     @property
     def stage_entry(self) -> StageEntry:
-        """The stage in the table of stages. Raises LDLError for a stage that does not exist."""
-        if self.stage not in STAGES:
-            raise LDLError(f"stage is {self.stage!r}, but must be one of {', '.join(map(repr, STAGES))}")
-        return STAGES[self.stage]
+        """The registered stage. Raises LDLError for a stage that does not exist."""
+        return find_stage(self.stage)
 
     @property
     def stage_config(self) -> str:

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from ldl.errors import LDLError, did_you_mean
 from ldl.plugins import registered
-from ldl.run.output import stays_open
+from ldl.run.output import ignore_broken_pipes
 
 GROUP = "ldl.commands"
 """Group of entry points by which ldl and other packages register subcommands: a function of the words behind the name.
@@ -25,7 +25,7 @@ def command(args: list[str] | None = None) -> None:
         main(args)
         return
     name, *rest = words
-    with stays_open():
+    with ignore_broken_pipes():
         try:
             run = find_subcommand(name)
             with import_module("ldl.command.messages").user_errors():

@@ -17,6 +17,7 @@ from ldl.command.classes import BASES, OURS, find_class, subclasses
 from ldl.command.console import GROUP as COMMANDS
 from ldl.command.messages import no_class, program
 from ldl.command.options import CommandParser, option_texts
+from ldl.command.stages import stages
 from ldl.data.sources import SOURCES
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
@@ -103,6 +104,7 @@ def _front() -> str:
     ]
     for key in OURS:
         lines += ["", *_names(key)]
+    lines += ["", "Stages: --stage NAME", *(_row(name, stage.text) for name, stage in stages().items())]
     lines += ["", "Subcommands:", *(_row(name, line) for name, line in summaries().items()), "", "Options:"]
     lines += [_row(name, text) for name, text in PARSERS_OWN]
     for name, (option, text) in RUN_OPTIONS.items():

@@ -1,8 +1,14 @@
-"""The stages of ``--stage``: each registers here by its name, and is imported when a run takes it."""
+"""Stages of ``--stage``: ldl and other packages register them by entry points, and a run imports only its own."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from ldl.errors import LDLError, did_you_mean
+from ldl.plugins import load_registered
+
+GROUP = "ldl.stages"
+"""Group of entry points by which packages register stages: a :class:`StageEntry` behind the name, in a light module."""
 
 
 class StageEntry(NamedTuple):
@@ -10,20 +16,32 @@ class StageEntry(NamedTuple):
 
     Attributes:
         function: Import path of a function of a :class:`ldl.command.command_line.Command`.
+        text: Its description in the help.
         key: Key of the configuration that belongs to the stage alone; empty for none.
         example: Such a configuration.
     """
 
     function: str
+    text: str
     key: str = ""
     example: str = ""
 
 
-STAGES = {
-    "fit": StageEntry("ldl.run.run:run"),
-    "test": StageEntry("ldl.run.run:run"),
-    "predict": StageEntry("ldl.run.run:run"),
-    "crossval": StageEntry("ldl.jobs.crossval:run_crossval"),
-    "compare": StageEntry("ldl.search.compare:compare", "candidates", "configs/compare/tabular.yaml"),
-    "tune": StageEntry("ldl.search.tune:tune", "tune", "configs/tune/tabular_ldlf.yaml"),
-}
+FIT = StageEntry("ldl.run.run:run", "train, then test")
+TEST = StageEntry("ldl.run.run:run", "test a checkpoint on the data")
+PREDICT = StageEntry("ldl.run.run:run", "predict the data with a checkpoint")
+CROSSVAL = StageEntry("ldl.jobs.crossval:run_crossval", "fit and test every fold")
+
+
+def stages() -> dict[str, StageEntry]:
+    """Return the registered stages by name."""
+    return load_registered(GROUP)
+
+
+def find_stage(name: str) -> StageEntry:
+    """Return a stage by its name. Raises LDLError if no package registers it."""
+    if name not in stages():
+        raise LDLError(
+            f"stage is {name!r}, but must be one of {', '.join(map(repr, stages()))}{did_you_mean(name, stages())}"
+        )
+    return stages()[name]

@@ -26,10 +26,10 @@ REFRESHES = 10
 MOST_LINES = 10
 """About the number of lines during one training with short epochs."""
 
-READS = 1
+READ_SECONDS = 1
 """Seconds between two reads of the training loss by a bar; each read waits for the device."""
 
-PATIENCE = 60
+LINE_SECONDS = 60
 """Seconds after which an epoch gets a line in any case."""
 
 
@@ -53,7 +53,7 @@ class Bar(RichProgressBar):
         self._read, self._shown = 0.0, dict[str, Any]()
 
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        if time.monotonic() - self._read >= READS:
+        if time.monotonic() - self._read >= READ_SECONDS:
             shown = super().get_metrics(trainer, pl_module)
             shown |= {name: float(value) for name, value in trainer.callback_metrics.items() if name in BAR}
             self._shown = {name: value for name, value in shown.items() if name != "v_num"}
@@ -100,7 +100,7 @@ class Lines(ProgressBar):
     def on_train_epoch_start(self, trainer: pl.Trainer, *_: Any) -> None:
         done, total = trainer.current_epoch, trainer.max_epochs or 0
         due = total > 0 and done * self.most // total > (done - 1) * self.most // total
-        if done and (due or time.monotonic() - self._last > PATIENCE):
+        if done and (due or time.monotonic() - self._last > LINE_SECONDS):
             self._report(trainer, done)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:

@@ -102,7 +102,7 @@ class _Lasting:
 
 
 @contextmanager
-def stays_open() -> Iterator[None]:
+def ignore_broken_pipes() -> Iterator[None]:
     """Keep running after the reader of standard output or standard error has gone, as with ``| head``."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (stream and _Lasting(stream) for stream in before)

@@ -17,8 +17,8 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_model, replacing, save_atomically
 from ldl.collective import process_rank
 from ldl.command.arguments import below
-from ldl.command.compose import USUAL_LOGGERS
 from ldl.command.config import Config
+from ldl.command.configs import USUAL_LOGGERS
 from ldl.command.messages import user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError

@@ -41,7 +41,7 @@ MARK = ".ldl"
 LOCK = ".lock"
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 """Errors of the disk, not of the program."""
-PATIENCE = 60
+LOCK_SECONDS = 60
 """Seconds that a restarted run waits for the lock of its earlier processes."""
 
 
@@ -115,7 +115,7 @@ def run_dir_lock(folder: Path, read: Iterable[str | Path] = ()) -> Iterator[None
     lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=PATIENCE if restarts() else 0)
+        lock.acquire(timeout=LOCK_SECONDS if restarts() else 0)
     except Timeout:
         raise LDLError(
             f"another run is in --run_dir {folder}; give another folder, or wait until it has ended"

@@ -12,7 +12,7 @@ from ldl.options import names_with_role
 from ldl.run.loggers import WandbOptions
 from ldl.validation.option import NEUTRAL, Option
 
-Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
+Stage = str  # the name of a registered stage
 Select = Literal["last", "best"]
 MatmulPrecision = Literal["highest", "high", "medium"]
 
@@ -22,12 +22,7 @@ def _option(annotation: Any, default: Any, role: str = "", least: float | None =
 
 
 RUN_OPTIONS: dict[str, tuple[Option, str]] = {
-    "stage": (
-        _option(Stage, "fit", "display"),
-        "fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold. "
-        "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds. "
-        "tune: hyperparameters of a search space, such as -c configs/tune/tabular_ldlf.yaml beside the run's.",
-    ),
+    "stage": (_option(Stage, "fit", "display"), "Stage of the run, by name."),
     "ckpt_path": (
         _option(str | None, None, "start"),
         "Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, or a new run if "

@@ -29,7 +29,7 @@ from ldl.run.processes import in_slurm, who_ended
 from ldl.run.resume import restarts
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PATIENCE = 20.0
+STOP_SECONDS = 20.0
 """Seconds after the signal until a run that trains is ended; clusters kill it after 30."""
 SOON = 1.0
 """Seconds after the signal until a run that has nothing to save is ended."""
@@ -121,12 +121,12 @@ class Shutdown:
                     self._signal_ranks(signal.SIGTERM)
                 second |= number == signal.SIGINT and time.monotonic() > first + AGAIN
             lost = lost or (time.monotonic() if any(process.poll() for process in self.ranks) else 0.0)
-            patience = PATIENCE if stop.trains or stop.leaves else SOON
+            patience = STOP_SECONDS if stop.trains or stop.leaves else SOON
             if (first and time.monotonic() > first + patience) or (lost and time.monotonic() > lost + FAREWELL):
                 break
         if first:
             late = not second and (stop.trains or stop.leaves)
-            code = self.report(f", which took more than {PATIENCE:g} s" if late else "")
+            code = self.report(f", which took more than {STOP_SECONDS:g} s" if late else "")
         else:
             code = 1
             if line := who_ended(self.ranks):

@@ -23,7 +23,10 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["--trainer.max_epohcs", "3"], "unknown option --trainer.max_epohcs; did you mean 'trainer.max_epochs'?"),
     (["--model.head", "Sofmax"], "model.head: there is no Head 'Sofmax'; did you mean 'Softmax'?"),
     (["--data", "UTKFaces"], "data: there is no LDLDataModule 'UTKFaces'; did you mean 'UTKFace'?"),
-    (["--stage", "tset"], "stage is 'tset', but must be one of 'fit'"),
+    (
+        ["--stage", "tset"],
+        "stage is 'tset', but must be one of 'compare', 'crossval', 'fit',",
+    ),
     (["-c", "configs/runs/tabular/ldlff.yaml"], "did you mean 'tabular_ldlf'?"),
     ([*TABLE, "--model.head.treees=5"], "LDLF has no option 'treees'; did you mean 'trees'?"),
     ([*TABLE, "-c", "heads/softmax", "--model.head.depth", "7"], "Softmax has no option 'depth'"),

@@ -25,7 +25,7 @@ from ldl.command.command_line import Command
 from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.run import resume, run_dir, signals
-from ldl.run.completion import complete, config_beside
+from ldl.run.main import complete, config_beside
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 

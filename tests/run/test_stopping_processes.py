@@ -108,7 +108,7 @@ def only_reads() -> None:
 
 
 def loses_patience() -> None:
-    signals.PATIENCE = 0.1
+    signals.STOP_SECONDS = 0.1
 
 
 @pytest.mark.parametrize(

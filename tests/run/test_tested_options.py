@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
+from ldl.bags.bagged import Bagged
+from ldl.bags.each_instance import EachInstance
 from ldl.command import main
-from ldl.command.arguments import below, tokenize
-from ldl.heads import MaxEnt, Pool, Scaled, StructRF
+from ldl.edges.pixel_features import PixelFeatures
+from ldl.heads import MaxEnt, Pool, Scaled, Softmax, StructRF
 from ldl.spec import differences, to_spec, with_changes
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
@@ -51,14 +53,6 @@ def test_options_that_may_change_are_those_that_were_given(tmp_path: Path, capsy
         assert said == f"error: the checkpoint's {says}: --stage test and predict take it as it was trained\n"
 
 
-def test_names_below_a_part() -> None:
-    given = tokenize(
-        ["-c", "a.yaml", "--model.head=Pool", "--model.head.members=[]", "--model.headless=1", "--model", "x"]
-    )
-    assert below(given, "model.head") == ["", "members"]
-    assert below(tokenize(["--model.head.init_args.head.init_args.trees", "3"]), "model.head") == ["head.trees"]
-
-
 def test_changes_go_into_the_parts_and_into_no_other_class() -> None:
     spec = to_spec(Scaled(StructRF(trees=3)))
     found, words = with_changes(spec, Scaled(StructRF(trees=5, threads=2)))
@@ -72,3 +66,15 @@ def test_changes_go_into_the_parts_and_into_no_other_class() -> None:
     assert with_changes(spec, Scaled(MaxEnt())) == (spec, [])
     assert with_changes(spec, StructRF(threads=2)) == (spec, [])
     assert spec["init_args"]["head"]["init_args"]["threads"] is None
+
+
+def test_saved_parts_get_their_current_paths() -> None:
+    """A configuration of a test holds the paths of a checkpoint, and the parser imports no old one."""
+    head, backbone = Scaled(Bagged(Softmax())), EachInstance(PixelFeatures())
+    old_head, old_backbone = to_spec(head), to_spec(backbone)
+    old_head["init_args"]["head"]["class_path"] = "ldl.heads.bagged.Bagged"
+    old_backbone["class_path"] = "ldl.backbones.EachInstance"
+    old_backbone["init_args"]["backbone"]["class_path"] = "ldl.backbones.pixel_features.PixelFeatures"
+    assert with_changes(old_head, head) == (to_spec(head), [])
+    assert with_changes(old_backbone, backbone) == (to_spec(backbone), [])
+    assert old_backbone["class_path"] == "ldl.backbones.EachInstance"  # the checkpoint itself stays

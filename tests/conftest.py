@@ -19,7 +19,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import pytest
 import torch
-from blank import save_blank
+from fakes.blank_charts import save_blank
 from matplotlib.figure import Figure
 
 torch.set_num_threads(1)
@@ -29,7 +29,7 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-FORKS = ("forks",)
+FORKS = ("fakes.forks",)
 """What forks the process of a test."""
 
 STARTS_PROCESSES = {"subprocess", "launch"}

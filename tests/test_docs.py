@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from places import ROOT, load_script
-from predicted import MOST, compare
+from fakes.paths import ROOT, load_script
+from fakes.user_inputs import MOST, compare
 
 from benchmarks import summary
 from benchmarks.tables import tabular

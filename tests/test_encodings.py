@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from places import ROOT
+from fakes.paths import ROOT
 
 
 def _without_encoding(tree: ast.AST) -> Iterator[int]:

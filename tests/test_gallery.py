@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from places import ROOT
+from fakes.paths import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
 

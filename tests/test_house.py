@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from places import BENCHMARKS, ROOT, load_script
+from fakes.paths import BENCHMARKS, ROOT, load_script
 
 house = load_script(BENCHMARKS / "house.py")
 

@@ -6,7 +6,7 @@ import ast
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
-from places import ROOT, load_script
+from fakes.paths import ROOT, load_script
 
 LAYERS = (
     ("ldl.moved", "ldl.errors", "ldl.collective", "ldl.progress"),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
-from places import ROOT
+from fakes.paths import ROOT
 from pytorch_lightning import callbacks as lightning
 from pytorch_lightning.tuner import Tuner
 from torch.utils.data import DataLoader, TensorDataset

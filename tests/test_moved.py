@@ -9,7 +9,7 @@ from importlib import import_module, util
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.moved import MODULES, NAMES, current_option, current_path, old_names
 

@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 import ldl
 

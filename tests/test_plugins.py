@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.command import main
 from ldl.command.console import command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from places import ROOT
+from fakes.paths import ROOT
 
 
 def test_nothing_is_unpickled_anywhere() -> None:

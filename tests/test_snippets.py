@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fake_edges
 import numpy as np
 import pytest
+from fakes import edge_images
+from fakes.paths import ROOT
 from PIL import Image
-from places import ROOT
 
 from ldl.command import main
 from ldl.errors import LDLError
@@ -119,7 +119,7 @@ PIXELS = ["--model.backbone=Neighbourhood", "--model.head=Prototypes", "--model.
 def test_pixels_of_the_layout_of_bsds(tmp_path: Path) -> None:
     data = [
         "--data=BSDS500",
-        f"--data.path={fake_edges.bsds(tmp_path / 'edges')}",
+        f"--data.path={edge_images.bsds(tmp_path / 'edges')}",
         "--data.crop=32",
         "--data.batch_size=2",
     ]

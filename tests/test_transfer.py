@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import pytorch_lightning as pl
 import torch
-from small_tasks import AGES, EMOTIONS, WIDTH, saved, small_task
+from fakes.tasks import AGES, EMOTIONS, WIDTH, saved, small_task
 
 from ldl.backbones import Timm
 from ldl.data import TabularLDL

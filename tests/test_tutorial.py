@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from places import ROOT
-from some_films import films
+from fakes.films import films
+from fakes.paths import ROOT
 
 from ldl.command.console import command
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import pytorch_lightning as pl
 import torch
+from fakes.device_waits import Waits, mark, send
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from waits import Waits, mark, send
 
 from ldl.backbones.base import Identity
 from ldl.collective import Collective

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 HEAD = '''
 import torch

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from places import ROOT, load_script
+from fakes.paths import ROOT, load_script
 
 readability = load_script(ROOT / "docs" / "readability.py")
 

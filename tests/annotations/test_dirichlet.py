@@ -7,8 +7,8 @@ from math import log
 
 import numpy as np
 import pytest
+from fakes.simulated_votes import votes_of_dirichlet
 from scipy.stats import dirichlet_multinomial
-from simulated_votes import votes_of_dirichlet
 
 from ldl.annotations import (
     DirichletMultinomial,

@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 import pytest
-from simulated_votes import NOMINAL, ORDINAL, fitted_mixture, votes_of_mixture
+from fakes.simulated_votes import NOMINAL, ORDINAL, fitted_mixture, votes_of_mixture
 
 from ldl.annotations import (
     DirichletMixture,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_votes import NOMINAL, ORDINAL, fitted_mixture, nll_of_all_choices, votes_of_mixture
+from fakes.simulated_votes import NOMINAL, ORDINAL, fitted_mixture, nll_of_all_choices, votes_of_mixture
 
 from ldl.annotations import (
     DirichletMixture,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from simulated_votes import NOMINAL, votes_of_mixture
+from fakes.simulated_votes import NOMINAL, votes_of_mixture
 
 from ldl.annotations import (
     DirichletMultinomial,

@@ -13,7 +13,7 @@ import pytest
 import pytorch_lightning as pl
 import timm
 import torch
-from fake_faces import utkface
+from fakes.face_releases import utkface
 
 from ldl.backbones import Identity, Timm
 from ldl.backbones.frozen import CachedAugmentations, cache_augmentations, cache_features

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import timm
 import torch
+from fakes.tasks import EMOTIONS, saved
 from safetensors.torch import load_file, save_file
-from small_tasks import EMOTIONS, saved
 
 from ldl.backbones import timm_network as module
 from ldl.backbones.timm import Timm

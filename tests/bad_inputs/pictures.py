@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bad_inputs.harness import SMALL, Case
-from fake_edges import bsds
-from fake_faces import utkface
+from fakes.edge_images import bsds
+from fakes.face_releases import utkface
 from PIL import Image
 
 FACES = (

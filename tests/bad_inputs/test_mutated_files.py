@@ -18,10 +18,10 @@ import pytest
 import scipy.io
 import torch
 from bad_inputs.harness import patience, write_table
+from fakes.paths import CONFIGS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from places import CONFIGS
 from test_old_checkpoints import FOLDER, problem
 
 from ldl.command import main

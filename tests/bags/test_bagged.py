@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from some_bags import gm, isr, nor
+from fakes.bags import gm, isr, nor
 from torch import Tensor
 
 from ldl.bags import Bagged, MILBoost

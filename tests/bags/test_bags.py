@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl import charts
 from ldl.bags import Bagged, Bags

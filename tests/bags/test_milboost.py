@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fakes.bags import LABELS, fitted, some_bags
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from some_bags import LABELS, fitted, some_bags
 
 from ldl.bags import MILBoost, MPLBoost
 from ldl.bags import boost as stumps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from some_bags import fitted, some_bags
+from fakes.bags import fitted, some_bags
 
 from ldl.bags import MPLBoost
 from ldl.bags.pooling import lse

@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
+from fakes.bags import gm, isr, nor
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from some_bags import gm, isr, nor
 from torch import Tensor
 
 from ldl.bags.pooling import Pooling, lse, pool_logits

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fakes.odd_names import ODD_NAMES
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from odd_names import ODD_NAMES
 
 from ldl import charts
 from ldl.charts.drawing import new_figure, save

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import fake_pictures
 import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
-from some_charts import colors
+from fakes import digit_images
+from fakes.charts import colors
 
 from ldl import charts
 from ldl.backbones.haar import Haar
@@ -52,7 +52,7 @@ def test_score_maps_mark_the_found_and_the_true_window(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("blank")
 def test_a_run_draws_what_its_head_found(data: Any, head: Any, haar: Any, expected: str, tmp_path: Path) -> None:
-    fake_pictures.mnist(tmp_path)
+    digit_images.mnist(tmp_path)
     torch.manual_seed(0)
     trainer = pl.Trainer(
         max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,

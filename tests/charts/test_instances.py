@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes.charts import AGES, SPACES, ages, red_and_blue, size
 from matplotlib.image import imread
-from some_charts import AGES, SPACES, ages, red_and_blue, size
 
 from ldl import charts
 

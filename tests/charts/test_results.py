@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from some_charts import AGES, SPACES, ages, colors, red_and_blue, size
+from fakes.charts import AGES, SPACES, ages, colors, red_and_blue, size
 
 from ldl import charts
 from ldl.charts.results import intervals, leaf_order

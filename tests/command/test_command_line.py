@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.command import main
 from ldl.command.arguments import tokenize, words_of

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.command import main
 from ldl.command.command_line import parse_anew

@@ -6,16 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import fake_edges
-import fake_faces
-import fake_pictures
-import fake_pointing04
-import fake_votes
 import numpy as np
 import pytest
 import yaml
-from places import CONFIGS
-from predicted import check_predictor, kept_data
+from fakes import digit_images, edge_images, face_releases, image_votes, pointing04
+from fakes.paths import CONFIGS
+from fakes.user_inputs import check_predictor, kept_data
 
 from ldl import charts
 from ldl.command import main
@@ -46,17 +42,17 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small trees of all data sets of pictures."""
     root = tmp_path_factory.mktemp("faces")
-    fake_faces.fgnet_aam(root / "FG-NET_AAM.mat")
-    fake_pointing04.pointing04(root, persons=2)
-    fake_pictures.mnist(fake_pictures.bsds(root))
-    fake_votes.voted(fake_votes.cifar10h(fake_votes.ferplus(fake_votes.lidc(root))))
-    return fake_faces.morph_release(fake_faces.fgnet(fake_faces.utkface(root)))
+    face_releases.fgnet_aam(root / "FG-NET_AAM.mat")
+    pointing04.pointing04(root, persons=2)
+    digit_images.mnist(digit_images.bsds(root))
+    image_votes.voted(image_votes.cifar10h(image_votes.ferplus(image_votes.lidc(root))))
+    return face_releases.morph_release(face_releases.fgnet(face_releases.utkface(root)))
 
 
 @pytest.fixture(scope="module")
 def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small tree of edges."""
-    return fake_edges.bsds(tmp_path_factory.mktemp("edges"))
+    return edge_images.bsds(tmp_path_factory.mktemp("edges"))
 
 
 @pytest.fixture(autouse=True)

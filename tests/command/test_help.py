@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl import heads
 from ldl.command import main

@@ -7,7 +7,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
-from places import CONFIGS
+from fakes.paths import CONFIGS
 
 from ldl.backbones import Backbone
 from ldl.command import main
@@ -41,7 +41,7 @@ def can_be_named(path: str) -> bool:
     return is_callback or (isinstance(cls, type) and issubclass(cls, Head | Backbone | LDLDataModule))
 
 
-@pytest.mark.parametrize("path", filter(can_be_named, MOVED))
+@pytest.mark.parametrize("path", [path for path in MOVED if can_be_named(path)])
 def test_every_class_that_moved_is_found(path: str) -> None:
     module, _, name = current_path(path).rpartition(".")
     cls = getattr(import_module(module), name)

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import fake_edges
 import pytest
+from fakes import edge_images
+from fakes.paths import load_script
 from PIL import Image
-from places import load_script
 from scipy.io import loadmat
 
 from ldl.command import main
@@ -88,7 +88,7 @@ def test_what_cannot_be_made(empty: Path, args: list[str], message: str, capsys:
 
 @pytest.mark.slow
 def test_edges_are_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    truth = fake_edges.bsds(tmp_path / "set", {"test": 2}) / "groundTruth" / "test"
+    truth = edge_images.bsds(tmp_path / "set", {"test": 2}) / "groundTruth" / "test"
     (tmp_path / "maps").mkdir()
     for file in truth.glob("*.mat"):
         drawn = loadmat(file)["groundTruth"][0, 0]["Boundaries"][0, 0]

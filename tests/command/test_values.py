@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from yaml_texts import MARKS, WORDS
+from fakes.yaml_texts import MARKS, WORDS
 
 from ldl.command.command_line import parse_anew
 from ldl.data.base import LDLDataModule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.command import configs
 from ldl.command.configs import has_key, read_config

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from voted_tables import FEATURES, ITEMS, LONG, MATRIX, ROWS, SETS, VOTES, opened, shares_of
+from fakes.voted_tables import FEATURES, ITEMS, LONG, MATRIX, ROWS, SETS, VOTES, opened, shares_of
 
 from ldl.errors import LDLError
 

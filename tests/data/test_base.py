@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fake_faces import picture, write_lines
+from fakes.face_releases import picture, write_lines
 from torch import Tensor
 
 from ldl.data import LDLDataModule, Loaded

@@ -10,8 +10,8 @@ import albumentations as A
 import numpy as np
 import pytest
 from albumentations.pytorch import ToTensorV2
-from fake_edges import bsds, write_truth
-from fake_faces import fgnet, picture, utkface, write_lines
+from fakes.edge_images import bsds, write_truth
+from fakes.face_releases import fgnet, picture, utkface, write_lines
 from PIL import Image
 
 from ldl.backbones import HOG, Timm

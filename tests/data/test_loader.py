@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from fake_faces import fgnet
+from fakes.face_releases import fgnet
 
 from ldl.data import loader
 from ldl.faces import FGNET

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_faces import picture, write_lines
+from fakes.face_releases import picture, write_lines
 
 from ldl.command import main
 from ldl.plugins import discover

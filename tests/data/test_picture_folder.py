@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fake_faces import picture, utkface, write_lines
+from fakes.face_releases import picture, utkface, write_lines
 from PIL import Image
 
 from ldl import charts

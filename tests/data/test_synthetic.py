@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import fake_faces
-import fake_pictures
 import numpy as np
 import pytest
 import torch
+from fakes import digit_images, face_releases
 
 from ldl.data import MixedDigits, PosedFaces, ShiftedDigits, ShiftedFaces
 from ldl.data.synthetic import read_mnist
@@ -22,7 +21,7 @@ KINDS: list[type[Any]] = [ShiftedDigits, MixedDigits, ShiftedFaces, PosedFaces]
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small trees of all that the modules read."""
     folder = tmp_path_factory.mktemp("data")
-    return fake_pictures.mnist(fake_pictures.bsds(fake_faces.utkface(folder, 50)))
+    return digit_images.mnist(digit_images.bsds(face_releases.utkface(folder, 50)))
 
 
 def _open(kind: type[Any], root: Path, **options: Any) -> Any:
@@ -114,4 +113,4 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(LDLError, match=r"has images \(3, 8, 8\) uint8; MNIST's are"):
         _open(ShiftedDigits, tmp_path)
     with pytest.raises(LDLError, match="BSDS500"):
-        _open(PosedFaces, fake_faces.utkface(tmp_path, 20))
+        _open(PosedFaces, face_releases.utkface(tmp_path, 20))

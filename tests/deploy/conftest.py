@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytorch_lightning as pl
-from small_tasks import AGES, WIDTH, fitted_checkpoint, small_task
+from fakes.tasks import AGES, WIDTH, fitted_checkpoint, small_task
 
 from ldl.callbacks import Calibrate
 from ldl.command.console import command

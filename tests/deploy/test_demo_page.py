@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fakes.films import films, save
+from fakes.photographs import drawn_model
+from fakes.tasks import fitted_checkpoint
 from PIL import Image
-from real_photographs import drawn_model
-from small_tasks import fitted_checkpoint
-from some_films import films, save
 
 from ldl.data import TabularLDL
 from ldl.deploy.demo_page import PicturePage, RowPage, make_page

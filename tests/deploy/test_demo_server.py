@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes.photographs import drawn_model, photographs
 from PIL import Image
-from real_photographs import drawn_model, photographs
 
 from ldl.deploy.demo_server import serving
 from ldl.errors import LDLError

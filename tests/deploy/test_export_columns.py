@@ -12,8 +12,8 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from places import ROOT
-from some_films import RATINGS, films, save
+from fakes.films import RATINGS, films, save
+from fakes.paths import ROOT
 
 from ldl.data.tables.columns import Encoding, typed
 from ldl.deploy.export import export

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from small_tasks import AGES, WIDTH
+from fakes.tasks import AGES, WIDTH
 
 from ldl.backbones.base import Identity
 from ldl.deploy.export_metadata import of_weights

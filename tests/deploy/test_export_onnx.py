@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from small_tasks import AGES, rows, small_task
+from fakes.tasks import AGES, rows, small_task
 
 from ldl.deploy.export_graph import Deployed
 from ldl.deploy.export_onnx import load_onnx, quietly, write_onnx

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from fakes.tasks import AGES, rows, saved, small_task
 from packaging.version import Version
-from small_tasks import AGES, rows, saved, small_task
 
 import ldl
 from ldl import Predictor

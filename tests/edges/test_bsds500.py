@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import fake_edges
 import numpy as np
 import pytest
 import torch
+from fakes import edge_images
 
 from ldl.data.sampler import Draw
 from ldl.edges import BSDS500
@@ -17,7 +17,7 @@ from ldl.errors import LDLError
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_edges.bsds(tmp_path_factory.mktemp("bsds"))
+    return edge_images.bsds(tmp_path_factory.mktemp("bsds"))
 
 
 def opened(tree: Path, **options: object) -> BSDS500:
@@ -41,7 +41,7 @@ def test_parts_of_the_protocols(tree: Path, protocol: str, parts: tuple[str, str
 
 def test_a_set_without_validation_part(tmp_path: Path) -> None:
     """For example NYUD, which has a training and a test set."""
-    tree = fake_edges.bsds(tmp_path, {"train": 2, "test": 1}, shape=(60, 80))
+    tree = edge_images.bsds(tmp_path, {"train": 2, "test": 1}, shape=(60, 80))
     data = opened(tree, protocol="final")
     assert (len(data.split.train), len(data.split.test)) == (2, 1)
 
@@ -138,10 +138,10 @@ def test_bad_options_are_named(tree: Path, options: dict, message: str) -> None:
 
 
 def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
-    tree = fake_edges.bsds(tmp_path)
+    tree = edge_images.bsds(tmp_path)
     with pytest.raises(LDLError, match="1001.jpg has 48x64 pixels, less than data.crop 64"):
         draw(opened(tree, crop=64))
-    fake_edges.write_truth(tree / "groundTruth/train/1002.mat", [np.eye(5, 6)])
+    edge_images.write_truth(tree / "groundTruth/train/1002.mat", [np.eye(5, 6)])
     with pytest.raises(LDLError, match="1002.jpg and its ground truth differ in size, 64x48 and 5x6"):
         draw(opened(tree), 1)
     (tree / "images/val/1005.png").touch()

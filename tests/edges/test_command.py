@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import fake_edges
 import pytest
+from fakes import edge_images
 
 from ldl.command.console import command
 from ldl.edges.evaluation import main
 
 
 def test_the_subcommand_is_the_module(tmp_path: Path) -> None:
-    pred, gt = fake_edges.maps_and_truth(tmp_path)
+    pred, gt = edge_images.maps_and_truth(tmp_path)
     options = ["--pred", str(pred), "--gt", str(gt), "--thresholds", "3"]
     command(["edges-eval", *options, "--out", str(tmp_path / "a.json")])
     main([*options, "--out", str(tmp_path / "b.json")])

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import fake_edges
 import numpy as np
 import pytest
+from fakes import edge_images
 
 from ldl.edges.benchmark.evaluation import (
     crispness,
@@ -25,7 +25,7 @@ REACH = 1.5 / np.hypot(20, 20)
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    return fake_edges.maps_and_truth(tmp_path)
+    return edge_images.maps_and_truth(tmp_path)
 
 
 def test_the_originals_example(ldl_data: Path, tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_folders_that_do_not_fit_are_named(
 
 
 def test_the_command_evaluates_crispness(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    fake_edges.write_truth(tmp_path / "gt" / "a.mat", [np.tile(LINE, (20, 1))])
-    write_edge_map(tmp_path / "pred" / "a.png", fake_edges.upright_lines({9: 0.8, 10: 0.8, 11: 0.8}))
+    edge_images.write_truth(tmp_path / "gt" / "a.mat", [np.tile(LINE, (20, 1))])
+    write_edge_map(tmp_path / "pred" / "a.png", edge_images.upright_lines({9: 0.8, 10: 0.8, 11: 0.8}))
     folders = ["--pred", str(tmp_path / "pred"), "--gt", str(tmp_path / "gt"), "--max_dist", str(REACH)]
     standard, crisp = tmp_path / "standard.json", tmp_path / "crisp.json"
     main([*folders, "--out", str(standard)])

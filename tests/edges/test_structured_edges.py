@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import fake_edges
 import numpy as np
 import pytest
-from places import CONFIGS
-from processes import weights
+from fakes import edge_images
+from fakes.paths import CONFIGS
+from fakes.processes import weights
 
 from ldl.command import main
 from ldl.edges.benchmark.evaluation import evaluate_folder
@@ -42,7 +42,7 @@ def same_maps(one: Path, two: Path) -> None:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_edges.bsds(tmp_path_factory.mktemp("edges"), {"train": 4, "val": 2, "test": 3}, (160, 200))
+    return edge_images.bsds(tmp_path_factory.mktemp("edges"), {"train": 4, "val": 2, "test": 3}, (160, 200))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def done(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rooms(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_edges.bsds(tmp_path_factory.mktemp("rooms"), {"train": 3, "test": 2}, ROOMS)
+    return edge_images.bsds(tmp_path_factory.mktemp("rooms"), {"train": 3, "test": 2}, ROOMS)
 
 
 def test_one_command_trains_detects_evaluates_and_draws(tree: Path, done: Path) -> None:
@@ -121,7 +121,7 @@ def test_mistakes_are_named(
 def test_ground_truth_without_segmentations_is_named(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     from scipy.io import savemat
 
-    copy = fake_edges.bsds(tmp_path / "edges", {"train": 1, "val": 1}, (160, 200))
+    copy = edge_images.bsds(tmp_path / "edges", {"train": 1, "val": 1}, (160, 200))
     cells = np.empty((1, 1), object)
     cells[0, 0] = {"Boundaries": np.eye(160, 200, dtype=np.uint8)}
     truth = next((copy / "groundTruth" / "train").iterdir())
@@ -153,7 +153,7 @@ def test_a_network(rooms: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_forest_of_another_set(rooms: Path, tmp_path: Path) -> None:
     """A forest trained on one set is tested on another."""
-    photographs = fake_edges.bsds(tmp_path / "photographs", {"train": 2, "test": 1}, (96, 128))
+    photographs = edge_images.bsds(tmp_path / "photographs", {"train": 2, "test": 1}, (96, 128))
     small = [*SMALL, "--data.protocol=final"]
     main([*small, f"--data.path={photographs}", f"--run_dir={tmp_path / 'one'}"])
     forest = tmp_path / "one" / "checkpoints" / "last.ckpt"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
-import fake_edges
 import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
+from fakes import edge_images
 from torch import Tensor
 
 from ldl.backbones import Backbone, Identity
@@ -29,7 +29,7 @@ SMALL = {"name": "mobilenetv2_050", "pretrained": False, "width": 4}
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_edges.bsds(tmp_path_factory.mktemp("bsds"))
+    return edge_images.bsds(tmp_path_factory.mktemp("bsds"))
 
 
 def fit(task: Task, data: BSDS500) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import fake_edges
 import numpy as np
 import pytest
+from fakes import edge_images
 
 from ldl.edges.benchmark.ground_truth import (
     read_ground_truth,
@@ -19,11 +19,11 @@ from ldl.edges.votes import main
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Parts ``test`` and ``val``; their maps are the share of annotators, with a bias."""
-    folder = fake_edges.bsds(tmp_path_factory.mktemp("votes"), {"test": 2, "val": 3})
+    folder = edge_images.bsds(tmp_path_factory.mktemp("votes"), {"test": 2, "val": 3})
     for subset in ("test", "val"):
         for file in (folder / "groundTruth" / subset).iterdir():
             near = read_ground_truth(file).boundaries.mean(0)
-            fake_edges.write_probability(folder / "maps" / subset / f"{file.stem}.png", 0.05 + 0.9 * near)
+            edge_images.write_probability(folder / "maps" / subset / f"{file.stem}.png", 0.05 + 0.9 * near)
     return folder
 
 

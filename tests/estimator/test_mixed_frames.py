@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fakes.films import RATINGS, films, save
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from some_films import RATINGS, films, save
 
 import ldl.heads
 from ldl.data import TabularLDL

@@ -9,7 +9,7 @@ import albumentations as A
 import numpy as np
 import pytest
 import torch
-from fake_faces import fgnet, picture, utkface, write_lines
+from fakes.face_releases import fgnet, picture, utkface, write_lines
 
 from ldl.errors import LDLError
 from ldl.faces import FGNET, FaceFolder, UTKFace

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import fake_releases
 import pytest
-from fake_faces import morph_release
+from fakes.face_releases import morph_release
 
 from ldl.command.console import command
 from ldl.faces.releases import RELEASES
 
 MADE: dict[str, Callable[[Path], Path]] = {
-    name: getattr(fake_releases, name.removesuffix("-true").replace("-", "_")) for name in RELEASES
+    name: getattr(face_lists, name.removesuffix("-true").replace("-", "_")) for name in RELEASES
 }
 
 

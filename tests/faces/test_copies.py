@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_edges import bsds
-from fake_faces import fgnet, morph_release, picture, utkface, write_lines
+from fakes.edge_images import bsds
+from fakes.face_releases import fgnet, morph_release, picture, utkface, write_lines
 
 from ldl.data.pictures import same_bytes, units
 from ldl.edges import BSDS500

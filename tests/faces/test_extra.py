@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fake_faces import fgnet, utkface, write_lines
+from fakes.face_releases import fgnet, utkface, write_lines
 
 from ldl.errors import LDLError
 from ldl.faces import FGNET, UTKFace

@@ -6,9 +6,9 @@ import collections
 import os
 from pathlib import Path
 
-import fake_faces
 import numpy as np
 import pytest
+from fakes import face_releases
 
 from ldl.errors import LDLError
 from ldl.faces.fgnet_aam import FGNETAAM, IMAGES
@@ -17,7 +17,7 @@ REAL = Path(os.environ.get("LDL_DATA", "data"))
 
 
 def test_fgnet_rows_are_given_to_82_persons(tmp_path: Path) -> None:
-    data = FGNETAAM(path=str(fake_faces.fgnet_aam(tmp_path / "FG-NET_AAM.mat")))
+    data = FGNETAAM(path=str(face_releases.fgnet_aam(tmp_path / "FG-NET_AAM.mat")))
     data.setup()
     assert data.num_folds == 82 and data.labels.unit == "years" and data.leaky is False
     assert [len(rows) for rows in np.split(np.arange(1002), np.cumsum(IMAGES))[:-1]] == np.bincount(

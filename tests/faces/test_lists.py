@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_faces import picture, write_lines
+from fakes.face_releases import picture, write_lines
 
 from ldl.errors import LDLError
 from ldl.faces import FaceFolder

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_faces import utkface
+from fakes.face_releases import utkface
 
 from ldl.errors import LDLError
 from ldl.faces import UTKFace

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_faces import (
+from fakes.face_releases import (
     MORPH_CSV,
     MORPH_SPLITS,
     morph_faces,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_faces import morph_faces, morph_lists, write_lines
+from fakes.face_releases import morph_faces, morph_lists, write_lines
 
 from ldl.data.images.records import ImageRecords, SplitRequest, TrainTest
 from ldl.errors import LDLError

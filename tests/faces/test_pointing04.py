@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fake_faces import write_lines
-from fake_pointing04 import pointing04
+from fakes.face_releases import write_lines
+from fakes.pointing04 import pointing04
 
 from ldl import charts
 from ldl.command import main

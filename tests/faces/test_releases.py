@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-import fake_releases
 import numpy as np
 import pytest
-from fake_faces import write_lines
+from fakes import face_lists
+from fakes.face_releases import write_lines
 
 from ldl.errors import LDLError
 from ldl.faces import FaceFolder
@@ -18,7 +18,7 @@ from ldl.faces.morph_lists import read_list
 from ldl.faces.releases import MORPH_NAMES, RELEASES, names_digest
 
 MADE: dict[str, Callable[[Path], Path]] = {
-    name: getattr(fake_releases, name.removesuffix("-true").replace("-", "_")) for name in RELEASES
+    name: getattr(face_lists, name.removesuffix("-true").replace("-", "_")) for name in RELEASES
 }
 
 
@@ -75,7 +75,7 @@ def test_columns_are_those_of_the_tables(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("count", "folds"), [(10, 5), (3, 1)])
 def test_folders_are_the_splits_of_the_benchmark(count: int, folds: int, tmp_path: Path) -> None:
-    fake_releases.benchmark(tmp_path, count)
+    face_lists.benchmark(tmp_path, count)
     write_face_list(RELEASES["benchmark"].read(tmp_path / "pictures", tmp_path / "AgeDB.json"), tmp_path / "agedb.csv")
     data = opened(tmp_path / "agedb.csv", tmp_path, protocol="folders")
     assert data.num_folds == folds
@@ -98,11 +98,11 @@ def test_names_of_morph_are_those_of_the_published_lists(ldl_data: Path) -> None
 
 
 def test_wrong_fields_are_named(tmp_path: Path) -> None:
-    agedb = fake_releases.agedb(tmp_path / "agedb")
+    agedb = face_lists.agedb(tmp_path / "agedb")
     (agedb / "0_MariaCallas_20_m.jpg").rename(agedb / "callas.jpg")
     with pytest.raises(LDLError, match="callas.jpg is not named as an image of this release; .*AgeDB lies as"):
         RELEASES["agedb"].read(agedb, None)
-    lap = fake_releases.lap2015(tmp_path / "lap")
+    lap = face_lists.lap2015(tmp_path / "lap")
     write_lines(lap / "Test/Reference.csv", ["image_20.jpg;5"])
     with pytest.raises(LDLError, match="line 1 is not image;mean;deviation"):
         RELEASES["lap2015"].read(lap, None)

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from some_trees import problem
+from fakes.trees import problem
 
 from ldl.collective import Collective
 from ldl.head import FittedHead

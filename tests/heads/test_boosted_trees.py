@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from some_trees import check_comes_back, check_importances, problem
+from fakes.trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
 from ldl.collective import Collective

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+from fakes.process_pairs import First, Second
 from torch import Tensor
-from two_processes import First, Second
 
 from ldl.collective import Collective
 from ldl.heads import DSNA, CostSensitiveForest

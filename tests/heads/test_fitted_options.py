@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from some_trees import problem
+from fakes.trees import problem
 
 from ldl.collective import Collective
 from ldl.heads import BoostedTrees, StructRF

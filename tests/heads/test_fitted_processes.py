@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from forks import run_several
-from places import ROOT
-from processes import TWO, assert_close, run_here, weights, without_times
-from some_pool import pool_run
+from fakes.forks import run_several
+from fakes.paths import ROOT
+from fakes.pool import pool_run
+from fakes.processes import TWO, assert_close, run_here, weights, without_times
 
 pytestmark = [pytest.mark.usefixtures("blank_charts"), pytest.mark.slow]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from some_trees import problem
+from fakes.trees import problem
 
 from ldl.collective import Collective
 from ldl.errors import LDLError

@@ -10,7 +10,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from checkpoints.make import Problem, sgd, train
-from small_forests import LABELS, batch, learn, made, tree_outputs
+from fakes.soft_forests import LABELS, batch, learn, made, tree_outputs
 from torch import Tensor
 
 from ldl.collective import Collective

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from some_trees import problem
+from fakes.trees import problem
 from torch import Tensor
 
 from ldl.collective import Collective

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fakes.tasks import EMOTIONS, NO_YES, POSES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tasks import EMOTIONS, NO_YES, POSES
 from torch import Tensor
 
 import ldl.heads

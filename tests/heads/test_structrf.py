@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from places import ROOT
-from some_trees import check_comes_back, check_importances, problem
+from fakes.paths import ROOT
+from fakes.trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
 from ldl.collective import Collective

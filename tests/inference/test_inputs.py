@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import scipy.io
 import torch
-from small_tasks import rows as skewed
-from small_tasks import small_task
-from some_bags import LABELS as SIDES
-from some_bags import fitted, some_bags
+from fakes.bags import LABELS as SIDES
+from fakes.bags import fitted, some_bags
+from fakes.tasks import rows as skewed
+from fakes.tasks import small_task
 
 from ldl.backbones.base import Identity
 from ldl.bags import MILBoost

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fake_faces import picture, utkface
+from fakes.face_releases import picture, utkface
 from PIL import Image
 
 from ldl.backbones.base import Identity

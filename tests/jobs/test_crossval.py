@@ -18,8 +18,8 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from distributed import LocalCluster
-from fake_edges import bsds
-from inline_jobs import run_inline
+from fakes.edge_images import bsds
+from fakes.inline_executor import run_inline
 from pytorch_lightning.callbacks import EarlyStopping
 
 from ldl.backbones.base import Identity

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_faces import picture, write_lines
+from fakes.face_releases import picture, write_lines
 
 from ldl.faces import FaceFolder
 from ldl.jobs.identity import content_digest, deciding_options

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inline_jobs import run_inline
+from fakes.inline_executor import run_inline
 
 from ldl.errors import LDLError
 from ldl.jobs.store import Job, Result, Store

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inline_jobs import InlineExecutor
+from fakes.inline_executor import InlineExecutor
 
 from ldl.errors import LDLError
 from ldl.jobs import workers

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.methods.numba_kernels import _cache_folder
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from places import ROOT
+from fakes.paths import ROOT
 from torch import Tensor
 
 from ldl.collective import Collective

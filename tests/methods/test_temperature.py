@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from fakes.process_pairs import in_two_threads
 from scipy.optimize import minimize_scalar
 from torch import Tensor
-from two_processes import in_two_threads
 
 from ldl.methods.temperature import fit_temperature, temper
 

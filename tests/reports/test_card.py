@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_faces import utkface
+from fakes.face_releases import utkface
 
 from ldl import charts
 from ldl.backbones.timm import Timm

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from odd_names import ODD_NAMES
+from fakes.odd_names import ODD_NAMES
 
 from ldl.reports.files import as_text, below, write_csv
 

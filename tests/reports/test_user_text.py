@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fakes.odd_names import ODD_NAMES
 from matplotlib.figure import Figure
-from odd_names import ODD_NAMES
 
 from ldl.command import main
 

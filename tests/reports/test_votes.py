@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from processes import TORCHRUN, assert_close, launch, run_here
-from some_votes import Seen, VotedRows
+from fakes.processes import TORCHRUN, assert_close, launch, run_here
+from fakes.rater_votes import Seen, VotedRows
 
 from ldl import charts
 from ldl.annotations import (

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from forks import Agent, Pair
-from processes import LEAVES, RUN, TOLERANCE, assert_close, logged, run_here, weights, without_times
+from fakes.forks import Agent, Pair
+from fakes.processes import LEAVES, RUN, TOLERANCE, assert_close, logged, run_here, weights, without_times
 
 OPTIONS = [*RUN, *LEAVES, "--model.head.batches", "10", "--trainer.max_epochs", "3", "--data.batch_size", "53"]
 LOSSES: dict[str, Callable[[Agent], None]] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from places import ROOT
-from processes import (
+from fakes.paths import ROOT
+from fakes.processes import (
     HEADS,
     LEAVES,
     RUN,
@@ -48,7 +48,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run_here(arguments, folder)
     two = folder / "two.json"
     two.write_text(json.dumps([*command_lines(folder / "two", *TWO), [*RUN, *TWO, "--data.step", "7"]]))
-    script = str(ROOT / "tests" / "several_runs.py")
+    script = str(ROOT / "tests" / "fakes" / "several_runs.py")
     done = launch([*TORCHRUN, script, str(two)], folder)
     (folder / "stderr.txt").write_text(done.stderr)
     return folder
@@ -113,7 +113,7 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
     damaged = [*HEADS["softmax"], "--data", "processes.DamagedDigits", "--data.num_workers", "1"]
     commands = [[*RUN, *more, *TWO, "--run_dir", name] for name, more in (("run", CROSSVAL), ("damaged", damaged))]
     (folder / "runs.json").write_text(json.dumps(commands))
-    return folder, launch([str(ROOT / "tests" / "several_runs.py"), "runs.json"], folder)
+    return folder, launch([str(ROOT / "tests" / "fakes" / "several_runs.py"), "runs.json"], folder)
 
 
 def test_crossval_of_two_processes_ends_with_the_results_of_one(

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from forks import run_several
-from processes import ROOT, TWO, assert_close, run_here, weights, without_times
+from fakes.forks import run_several
+from fakes.processes import ROOT, TWO, assert_close, run_here, weights, without_times
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fake_edges import bsds
-from forks import run_several
+from fakes.edge_images import bsds
+from fakes.forks import run_several
+from fakes.processes import ROOT, TWO, assert_close, logged, run_here, weights, without_times
 from PIL import Image
-from processes import ROOT, TWO, assert_close, logged, run_here, weights, without_times
 
 pytestmark = [pytest.mark.usefixtures("blank_charts"), pytest.mark.slow]
 

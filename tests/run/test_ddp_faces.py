@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_faces import utkface
-from processes import ROOT, TORCHRUN, TWO, assert_close, launch, logged, run_here, without_times
+from fakes.face_releases import utkface
+from fakes.processes import ROOT, TORCHRUN, TWO, assert_close, launch, logged, run_here, without_times
 
 # 53 pictures in 3 folds: 18 or 17 test pictures, in batches of 5, so that processes come away with unequal shares.
 RUN = [

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from forks import Run, different
-from places import ROOT
+from fakes.forks import Run, different
+from fakes.paths import ROOT
 
 from ldl.command import main
 

@@ -10,8 +10,8 @@ import pytest
 import pytorch_lightning as pl
 import torch
 import yaml
-from places import ROOT
-from processes import TORCHRUN, TWO, launch
+from fakes.paths import ROOT
+from fakes.processes import TORCHRUN, TWO, launch
 from pytorch_lightning import callbacks as lightning
 
 from ldl.command import main

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import fake_edges
 import numpy as np
 import pandas as pd
 import pytest
-from fake_faces import picture, utkface
+from fakes import edge_images
+from fakes.face_releases import picture, utkface
+from fakes.user_inputs import write
 from PIL import Image
-from predicted import write
 
 from ldl import charts
 from ldl.command import main
@@ -196,7 +196,11 @@ def test_a_folder_of_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 def test_edges_of_pictures_of_any_size(tmp_path: Path) -> None:
-    options = ["-c", "configs/runs/bsds/structured.yaml", f"--data.path={fake_edges.bsds(tmp_path / 'bsds', ONE_EACH)}"]
+    options = [
+        "-c",
+        "configs/runs/bsds/structured.yaml",
+        f"--data.path={edge_images.bsds(tmp_path / 'bsds', ONE_EACH)}",
+    ]
     options += ["--data.crop=32", "--model.head.trees=2", "--model.head.patches=200", "--model.head.votes=1", *QUIET]
     main([*options, f"--run_dir={tmp_path / 'run'}"])
     (tmp_path / "new").mkdir()

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
+from fakes.forks import different
+from fakes.paths import CONFIGS
+from fakes.signals import told
 from filelock import FileLock
-from forks import different
 from matplotlib.figure import Figure
-from places import CONFIGS
 from pytorch_lightning.utilities import rank_zero_only
-from told import told
 
 from ldl.collective import Collective
 from ldl.command import main

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import timm
-from fake_faces import utkface
+from fakes.face_releases import utkface
 from safetensors.torch import save_file
 
 from ldl.backbones import timm_network

@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 import torch
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.command import main
 from ldl.task import Task

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from places import CONFIGS
-from told import told
+from fakes.paths import CONFIGS
+from fakes.signals import told
 
 from ldl.checkpoint import AtomicCheckpointIO
 from ldl.command import main

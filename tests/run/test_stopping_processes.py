@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-from forks import Run
-from places import CONFIGS
-from processes import assert_close
-from told import told
+from fakes.forks import Run
+from fakes.paths import CONFIGS
+from fakes.processes import assert_close
+from fakes.signals import told
 
 from ldl.command import main
 from ldl.data.loader import start_worker

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.bags.bagged import Bagged
 from ldl.bags.each_instance import EachInstance

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from blank import save_blank
 from distributed import LocalCluster
-from inline_jobs import run_inline
+from fakes.blank_charts import save_blank
+from fakes.inline_executor import run_inline
 from matplotlib.figure import Figure
 
 from ldl.command import main

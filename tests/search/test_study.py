@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.paths import ROOT
 from optuna import TrialPruned
 from optuna.trial import Trial
-from places import ROOT
 
 from ldl.errors import LDLError
 from ldl.progress import Stopped

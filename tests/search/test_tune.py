@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from blank import save_blank
-from inline_jobs import run_inline
+from fakes.blank_charts import save_blank
+from fakes.inline_executor import run_inline
 from matplotlib.figure import Figure
 from optuna.trial import Trial
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from places import ROOT
+from fakes.paths import ROOT
 
 from ldl.tables.roles import SPLIT_SETS, USUAL, plain_name, usual_columns
 

@@ -59,7 +59,7 @@ def _refused(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[s
 def test_one_line_names_class_method_and_fault(
     head: str, arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line, said = _refused([*arguments, f"--model.head=broken_heads.{head}"], tmp_path, capsys)
+    line, said = _refused([*arguments, f"--model.head=fakes.broken_heads.{head}"], tmp_path, capsys)
     missing = [part for part in CASES[head] if part not in line]
     assert not missing, f"{missing} not in {line!r}"
     assert len(line) < 500 and "Traceback" not in said
@@ -69,7 +69,7 @@ def test_authors_may_see_the_traceback(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LDL_TRACEBACK", "1")
-    line, said = _refused([*arguments, "--model.head=broken_heads._RaisesInForward"], tmp_path, capsys)
+    line, said = _refused([*arguments, "--model.head=fakes.broken_heads._RaisesInForward"], tmp_path, capsys)
     assert "raised RuntimeError" in line and "Traceback" in said and "in forward" in said
 
 

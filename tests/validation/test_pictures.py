@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes.paths import ROOT
 from PIL import EpsImagePlugin, ExifTags, Image, ImageFile, features
-from places import ROOT
 
 from ldl.data.pictures import one_side, read_picture, upright
 from ldl.edges.benchmark.ground_truth import read_edge_map

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
+from fakes.yaml_texts import MARKS, WORDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from yaml_texts import MARKS, WORDS
 
 from ldl.validation.yaml_text import Scalar, dump, load, load_option, load_values, resolved
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_faces import write_lines
-from fake_votes import classes, voted
+from fakes.face_releases import write_lines
+from fakes.image_votes import classes, voted
 from PIL import Image
 
 from ldl.command import main

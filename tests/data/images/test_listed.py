@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fake_faces import write_lines
-from fake_votes import classes, image, voted, votes
+from fakes.face_releases import write_lines
+from fakes.image_votes import classes, image, voted, votes
 
 from ldl.data import ImageLDL, ImageValues
 from ldl.data.images.listed import lists_images

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_votes import image, voted, votes
+from fakes.image_votes import image, voted, votes
 
 from ldl.data import ImageLDL, ImageValues
 from ldl.errors import LDLError

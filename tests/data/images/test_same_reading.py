@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from fake_votes import image
+from fakes.image_votes import image
 
 from ldl.annotations import Annotations, read_annotations
 from ldl.command.audit import audit

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_votes import cifar10h, ferplus
+from fakes.image_votes import cifar10h, ferplus
 
 from ldl.data import CIFAR10H, FERPlus
 from ldl.data.images.sets import CLASSES, EMOTIONS, NO_EMOTION

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from voted_tables import COUNTS, FEATURES, ITEMS, KINDS, LONG, MATRIX, RNG, ROWS, VOTES, X, opened, shares_of
+from fakes.voted_tables import COUNTS, FEATURES, ITEMS, KINDS, LONG, MATRIX, RNG, ROWS, VOTES, X, opened, shares_of
 
 from ldl.data import TabularLDL
 from ldl.data.tables.column_roles import ColumnChoice, find_roles

@@ -8,9 +8,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from fakes.tasks import saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tasks import saved
 
 from ldl.data import TabularLDL
 from ldl.data.storage import RowFile

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from voted_tables import COUNTS, FEATURES, ITEMS, LONG, ROWS, X, opened, shares_of
+from fakes.voted_tables import COUNTS, FEATURES, ITEMS, LONG, ROWS, X, opened, shares_of
 
 from ldl.errors import LDLError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from voted_tables import COUNTS, FEATURES, KINDS, MATRIX, RNG, ROWS, VOTES, opened
+from fakes.voted_tables import COUNTS, FEATURES, KINDS, MATRIX, RNG, ROWS, VOTES, opened
 
 
 @pytest.mark.parametrize("kind", ["counts", "distributions", "matrix"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_votes import GEOMETRY, lidc
+from fakes.image_votes import GEOMETRY, lidc
 
 from ldl.data import LIDC
 from ldl.errors import LDLError

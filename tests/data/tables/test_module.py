@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from voted_tables import COUNTS, FEATURES, KINDS, ROWS, SETS, X, opened
+from fakes.voted_tables import COUNTS, FEATURES, KINDS, ROWS, SETS, X, opened
 
 from ldl.data import TabularLDL
 from ldl.errors import LDLError

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import ROOT
-from small_tasks import AGES, WIDTH, rows, small_task
+from fakes.paths import ROOT
+from fakes.tasks import AGES, WIDTH, rows, small_task
 from torch import Tensor
 
 from ldl.deploy.export import export

@@ -10,8 +10,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
+from fakes.tasks import AGES, EMOTIONS, NO_YES, POSES, WIDTH, small_task
 from onnxruntime import InferenceSession
-from small_tasks import AGES, EMOTIONS, NO_YES, POSES, WIDTH, small_task
 from torch import Tensor, nn
 
 from ldl import heads

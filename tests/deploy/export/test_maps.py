@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from small_tasks import NO_YES
+from fakes.tasks import NO_YES
 
 from ldl.deploy.export import export, predict
 from ldl.deploy.export_onnx import load_onnx

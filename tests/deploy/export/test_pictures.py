@@ -8,7 +8,7 @@ from typing import Any
 import albumentations as A
 import pytest
 import torch
-from small_tasks import AGES, NO_YES
+from fakes.tasks import AGES, NO_YES
 
 from ldl.backbones import HOG, Identity
 from ldl.backbones.timm import Timm

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import fake_edges
 import numpy as np
 import pytest
+from fakes import edge_images
 from PIL import Image
 
 from ldl import progress
@@ -37,7 +37,7 @@ REACH = 1.5 / np.hypot(20, 20)
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    return fake_edges.maps_and_truth(tmp_path)
+    return edge_images.maps_and_truth(tmp_path)
 
 
 def test_metrics_by_hand() -> None:
@@ -89,7 +89,7 @@ def test_humans_are_compared_with_the_others(folders: tuple[Path, Path]) -> None
     drawn = [read_ground_truth(folders[1] / f"{name}.mat").boundaries for name in "12"]
     assert agreed.counts.detected.sum() == sum(maps.sum() for maps in drawn)
     assert agreed.counts.drawn.sum() == 2 * sum(maps.sum() for maps in drawn)
-    alone = fake_edges.write_truth(folders[1] / "3.mat", [np.eye(9)])
+    alone = edge_images.write_truth(folders[1] / "3.mat", [np.eye(9)])
     with pytest.raises(LDLError, match="3 has a single annotator"):
         human(["3"], lambda name: read_ground_truth(alone))
     assert agreement(["3"], lambda name: read_ground_truth(alone)) is None
@@ -145,7 +145,7 @@ def test_crispness_of_lines_by_hand(profile: dict[int, float], ods: float, stric
     truth = GroundTruth(np.tile(LINE, (1, 20, 1)), None)
     # At a distance of 1.5 all pixels of the first map are near enough, and one of a row is assigned.
     measured, more = evaluate_crisp(
-        ["a"], lambda name: (fake_edges.upright_lines(profile), truth), max_dist=REACH, levels=9
+        ["a"], lambda name: (edge_images.upright_lines(profile), truth), max_dist=REACH, levels=9
     )
     assert scores(measured.thresholds, measured.counts)["ods"] == pytest.approx(ods)
     assert [figures["ods"] for figures in more["stricter"].values()] == pytest.approx(stricter, abs=1e-9)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import fake_edges
 import numpy as np
 import pytest
 import scipy.io
+from fakes import edge_images
 from scipy.sparse import csc_matrix
 
 from ldl.edges.benchmark.ground_truth import (
@@ -60,7 +60,7 @@ def test_sparse_maps_become_dense(tmp_path: Path) -> None:
 
 def test_maps_of_both_depths_are_read(tmp_path: Path) -> None:
     strength = np.array([[0, 1 / 255], [0.4, 1]])
-    fake_edges.write_probability(tmp_path / "deep.png", strength)
+    edge_images.write_probability(tmp_path / "deep.png", strength)
     write_edge_map(tmp_path / "flat.png", strength)
     for name, steps in (("deep", 65535), ("flat", 255)):
         probability, greatest = read_probability(tmp_path / f"{name}.png")

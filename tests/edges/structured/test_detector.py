@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_edges import random_forest
+from fakes.edge_images import random_forest
 
 from ldl.edges.structured.channels import feature_maps, feature_places
 from ldl.edges.structured.detector import EdgeDetector

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from fake_edges import random_forest
+from fakes.edge_images import random_forest
 from torch import nn
 
 from ldl.edges.structured.forest import check_forest, forest_of, unlearned_forest

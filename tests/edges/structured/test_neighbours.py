@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import fake_edges
 import numpy as np
 import pytest
 import torch
+from fakes import edge_images
+from fakes.process_pairs import First, Second
 from threadpoolctl import threadpool_limits
-from two_processes import First, Second
 
 from ldl.collective import Collective
 from ldl.edges import StructuredEdges
@@ -31,7 +31,7 @@ RULES = NeighbourWeighting(*(getattr(StructuredEdges(), name) for name in Neighb
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> list[Scene]:
-    folder = fake_edges.bsds(tmp_path_factory.mktemp("edges"), {"train": 3, "val": 1}, (96, 120))
+    folder = edge_images.bsds(tmp_path_factory.mktemp("edges"), {"train": 3, "val": 1}, (96, 120))
     data = BSDS500(path=str(folder), crop=PATCH)
     data.setup()
     read = [data.read(row) for row in data.split.train]

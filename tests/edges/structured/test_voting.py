@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_edges import random_forest
+from fakes.edge_images import random_forest
 
 from ldl.edges.structured.channels import sum_up
 from ldl.edges.structured.voting import outlines_of, rings_of, vote

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fakes.photographs import FACES, drawn_model, photographs
 from PIL import Image
-from real_photographs import FACES, drawn_model, photographs
 from torchvision.ops import box_iou
 
 from ldl.command import main

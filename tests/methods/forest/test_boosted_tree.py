@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from boosting_reference import gain, goes_left, problem
+from fakes.boosting_reference import gain, goes_left, problem
 
 from ldl.collective import Collective
 from ldl.data.tables.reading import read_table

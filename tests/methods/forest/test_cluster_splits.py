@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from grown_trees import RULES, plant, problem, same, smooth
+from fakes.grown_trees import RULES, plant, problem, same, smooth
 
 from ldl.methods.forest.binning import make_columns
 from ldl.methods.forest.cluster_splits import log_table

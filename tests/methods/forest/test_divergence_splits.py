@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import grown_trees
 import numpy as np
 import pytest
-from grown_trees import RULES, plant, problem
+from fakes import grown_trees
+from fakes.grown_trees import RULES, plant, problem
 
 from ldl.methods.forest import grower
 from ldl.methods.forest.grower import (

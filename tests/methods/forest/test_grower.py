@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference_tree
-from grown_trees import RULES, plant, problem, same, smooth
+from fakes import reference_tree
+from fakes.grown_trees import RULES, plant, problem, same, smooth
 
 from ldl.methods.forest.binning import make_columns
 from ldl.methods.forest.cluster_splits import two_means

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from boosting_reference import gain, goes_left, problem
+from fakes.boosting_reference import gain, goes_left, problem
 
 from ldl.collective import Collective
 from ldl.methods.forest.binning import make_bins

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from fakes.process_pairs import in_two_threads
 from torch import Tensor
-from two_processes import in_two_threads
 
 from ldl.collective import Collective
 from ldl.methods.forest.soft import mix, route, update_leaves

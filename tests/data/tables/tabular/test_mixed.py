@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import pytorch_lightning as pl
 import torch
-from places import ROOT
-from some_films import OPTIONS, RATINGS, films, save
+from fakes.films import OPTIONS, RATINGS, films, save
+from fakes.paths import ROOT
 
 from ldl.command import main
 from ldl.command.console import command

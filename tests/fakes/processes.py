@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from places import ROOT
 from torch import Tensor
 
+from fakes.paths import ROOT
 from ldl.collective import Collective
 from ldl.command import main
 from ldl.data.base import Loaded

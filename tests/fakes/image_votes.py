@@ -6,8 +6,8 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from fake_faces import write_lines
 
+from fakes.face_releases import write_lines
 from ldl.data.images.sets import CLASSES, EMOTIONS, FOLDERS, NO_EMOTION
 
 GEOMETRY = ("diameter_mm", "volume_mm3", "area_mm2", "perimeter_mm", "slices", "height_mm", "compactness")

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from places import ROOT
 from pytorch_lightning.utilities import rank_zero_only
 from torch.distributed.launcher.api import elastic_launch
 from torch.distributed.run import config_from_args, parse_args
 from torch.multiprocessing import _prctl_pr_set_pdeathsig  # type: ignore[attr-defined]
 
+from fakes.paths import ROOT
 from ldl.command import main
 from ldl.data.loader import end_server
 from ldl.run.resume import last_of

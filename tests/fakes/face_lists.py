@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fake_faces import picture, write_lines
+from fakes.face_releases import picture, write_lines
 
 PARTS = {"train": 12, "valid": 4, "test": 5}
 """Pictures of each part."""

@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from blank import save_blank
 from matplotlib.figure import Figure
 
+from fakes.blank_charts import save_blank
 from ldl.command import main
 from ldl.run import main as training
 

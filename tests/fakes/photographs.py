@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small_tasks import saved
 
+from fakes.tasks import saved
 from ldl.backbones import Identity
 from ldl.data.images.transforms import Pipeline
 from ldl.data.pictures import read_picture

@@ -37,4 +37,4 @@ class Told(pl.Callback):
 def told(hook: str, call: int = 1, number: int = signal.SIGTERM, rank: int = -1, once: Path | str = "") -> list[str]:
     """The options with which a run is told."""
     arguments = {"hook": hook, "call": call, "number": int(number), "rank": rank, "once": str(once)}
-    return ["--trainer.callbacks", json.dumps([{"class_path": "told.Told", "init_args": arguments}])]
+    return ["--trainer.callbacks", json.dumps([{"class_path": "fakes.signals.Told", "init_args": arguments}])]

@@ -1,0 +1,1 @@
+"""Data sets, models, executors and processes that tests share."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fakes import face_lists
 from fakes.face_releases import morph_release
 
 from ldl.command.console import command

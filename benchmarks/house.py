@@ -52,7 +52,8 @@ VOCABULARIES = {
     "classes.py:BASES": "declares the base class of each part of a configuration",
     "classes.py:OURS": "declares where the package of each part of a configuration lies",
     "help.py:TITLES": "declares the title of each list of classes",
-    "ranges.py:RANGES": "declares ranges of options of Lightning's trainer, which has none",
+    "audit.py:EVERY_IMAGE": "values with which an audit builds its data",
+    "run_options.py:TRAINER_OPTIONS": "declares ranges and roles of options of Lightning's trainer, which has none",
     "runs.py:COLUMNS": "columns of the list of runs",
 }
 """Lists of words that are no lists of options, by ``file:NAME``, each with the reason."""

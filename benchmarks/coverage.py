@@ -41,7 +41,7 @@ from ldl.data.tables.scaling import Scaling
 from ldl.faces import FGNET, FGNETAAM, UTKFace
 from ldl.head import FittedHead
 from ldl.heads import MaxEnt, Scaled, StructRF
-from ldl.jobs.store import FOLDER, Result, Store
+from ldl.jobs.store import JOBS_FOLDER, Result, Store
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal, CrossConformal, predicted_set
 from ldl.methods.conformal.scores import line_intervals
@@ -146,7 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore", message="level .* needs")
-    store = Store(options.out / FOLDER)
+    store = Store(options.out / JOBS_FOLDER)
     for name in options.sets:
         rows = (VALUED | NOMINAL)[name]()
         jobs = [(head, split) for head in HEADS for split in range(options.splits)]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
+from ldl.moved import old_names
 
 Decoder = Literal["expectation", "argmax", "median"]
 Encoder = Literal["gaussian", "triangle"]
@@ -375,3 +376,6 @@ def _rising(values: Sequence[float]) -> tuple[float, ...]:
             f"{list(values)[:8]!r}; use a smaller range, or another unit"
         )
     return axis
+
+
+__getattr__ = old_names(__name__)

@@ -35,7 +35,7 @@ from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
 from ldl.plugins import GROUP, discover, registered
 from ldl.run.main import complete, config_beside
-from ldl.search.candidates import read_comparison
+from ldl.search.comparison import read_comparison
 from ldl.search.selection import Selection
 from ldl.search.space import read_tuning
 

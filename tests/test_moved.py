@@ -79,6 +79,14 @@ def test_packages_import_nothing_from_an_old_path() -> None:
                 assert not {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & old, path
 
 
+@pytest.mark.parametrize(("old", "new"), NAMES.items())
+def test_moved_classes_are_found(old: str, new: str) -> None:
+    module, _, name = current_path(old).rpartition(".")
+    moved = getattr(import_module(module), name)
+    if getattr(moved, "__module__", "").startswith("ldl"):  # no constant, and no type of typing
+        assert f"{moved.__module__}.{moved.__name__}" == new
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

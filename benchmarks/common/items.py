@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from ldl.jobs.store import FOLDER, Key, Result, Store
+from ldl.jobs.store import JOBS_FOLDER, Key, Result, Store
 from ldl.reports.files import write_json
 from ldl.search.statistics import mean_and_std, spread
 
@@ -158,7 +158,7 @@ class Work:
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self.folder, self.quick = folder, quick
-        self._store = Store(folder / FOLDER)
+        self._store = Store(folder / JOBS_FOLDER)
 
     def result(self, key: Key, measure: Callable[[], Result]) -> Result:
         """Return the result stored under ``key``, or measure and store it, so that a stopped command resumes."""

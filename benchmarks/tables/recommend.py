@@ -48,11 +48,12 @@ from benchmarks.common.script import launch, make_parser, show, write_block
 from ldl.command import main as train
 from ldl.command.arguments import tokenize
 from ldl.command.command_line import Command
-from ldl.jobs.store import FOLDER, Key, Result, Store
+from ldl.jobs.store import JOBS_FOLDER, Key, Result, Store
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
 from ldl.reports.files import markdown
-from ldl.search.candidates import make_candidates, read_comparison
+from ldl.search.candidates import make_candidates
+from ldl.search.comparison import read_comparison
 from ldl.search.selection import ALL
 from ldl.search.statistics import Outcome
 
@@ -120,7 +121,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    store = Store(options.out / FOLDER)
+    store = Store(options.out / JOBS_FOLDER)
     spec = digest()
     keys = [
         {"nature": nature, "draw": draw, "rows": ROWS, "fresh": FRESH, "spec": spec}

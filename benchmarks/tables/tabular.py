@@ -42,7 +42,7 @@ from benchmarks.common.script import launch, make_parser, write_block
 from benchmarks.tables.columns import PROTOCOLS, columns_of, read_results, titled, write_results
 from benchmarks.tables.methods import Method, OnSet, make_head, quickened
 from benchmarks.tables.report import full_tables, ranks, summary
-from ldl.jobs.store import FOLDER, Job, Result, Store
+from ldl.jobs.store import JOBS_FOLDER, Job, Result, Store
 from ldl.jobs.workers import Workers
 from ldl.run.output import silence
 from ldl.search.selection import Selection, choose_and_test
@@ -70,7 +70,7 @@ def main() -> None:
     folds = QUICK_FOLDS if options.quick else FOLDS
     columns = columns_of(config["sets"], sets, options.protocol or (["persons"] if options.quick else PROTOCOLS))
     options.out.mkdir(parents=True, exist_ok=True)
-    store = Store(options.out / FOLDER)
+    store = Store(options.out / JOBS_FOLDER)
     for key, result in read_results(options.results) if options.results else []:
         store.get(key, partial(dict, result))
     jobs = [

@@ -27,6 +27,7 @@ from ldl.data.sampler import balanced_weights
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.labels import LabelSpace
+from ldl.moved import old_names
 from ldl.options import buffer, check_options, option, options, options_of
 from ldl.protocols import Fold, keep_together, kfold, leak
 from ldl.validation.files import data_folder, find_path
@@ -470,3 +471,6 @@ class Unlabelled(LDLDataModule):
     def _refuse(self) -> NoReturn:
         name = type(self).__name__
         raise LDLError(f"{name} has no labels to train on or test with; use it with --stage predict")
+
+
+__getattr__ = old_names(__name__)

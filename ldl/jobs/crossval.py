@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
+from filelock import FileLock
 from rich.console import Console
 
-from ldl.collective import process_rank
 from ldl.command.arguments import tokenize
 from ldl.command.command_line import Command, parse_anew
 from ldl.command.config import Config
@@ -26,14 +26,14 @@ from ldl.command.messages import user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.jobs.folds import FoldResult, Folds, all_folds, fold_folder
-from ldl.jobs.identity import OTHER_WORKER, check_one_process, deciding_options, folds_key
+from ldl.jobs.identity import deciding_options, folds_key
 from ldl.jobs.store import Key, Result, Store
-from ldl.jobs.workers import PerProcess, Workers
+from ldl.jobs.workers import OTHER_WORKER, PerProcess, Workers, check_one_process
 from ldl.reports.files import write_json
 from ldl.run import console, signals
 from ldl.run.parts import Parts
 from ldl.run.run import read_by, show
-from ldl.run.run_dir import choose_folder, cleanup_on_error, run_dir_lock, run_name
+from ldl.run.run_dir import LOCK, choose_folder, cleanup_on_error, run_dir_lock, run_name
 from ldl.run.training import Select, seed_everything
 from ldl.task import Task
 
@@ -160,16 +160,21 @@ def _renew_old_keys(folder: Path, key: Key, config: Config, data: LDLDataModule)
     The keys of that version, ``cell``, also counted options that change no result.
     """
     options = deciding_options(config.of_fold(0).text(data.chosen))
-    # Whether plugins and weights are those of that run is known from its own key only.
-    if process_rank() or "files" in options:
+    if "files" in options:  # only the old key shows whether plugins and weights are those of that run
         return
     for path in folder.glob("fold_*/results.json"):
         with suppress(ValueError, TypeError, LDLError):  # reading the fold reports it
-            content = dict(json.loads(path.read_text(encoding="utf-8")))
-            if {**content.pop("cell", {}), "options": key["options"]} == key:
-                old = Command(tokenize(["-c", str(path.with_name("config.yaml"))])).config
-                if deciding_options(old.of_fold(0).text()) == options:
-                    write_json(path, {"key": key, **content})
+            if "cell" in json.loads(path.read_text(encoding="utf-8")):
+                with FileLock(path.with_name(LOCK)):  # processes of torchrun find the fold at the same time
+                    _renew_old_key(path, key, options)
+
+
+def _renew_old_key(path: Path, key: Key, options: dict[str, Any]) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if {**content.pop("cell", {}), "options": key["options"]} == key:
+        old = Command(tokenize(["-c", str(path.with_name("config.yaml"))])).config
+        if deciding_options(old.of_fold(0).text()) == options:
+            write_json(path, {"key": key, **content})
 
 
 def configured_folds(config: Config, data: LDLDataModule, folder: Path, key: Key, quiet: bool = False) -> Folds:

@@ -85,8 +85,7 @@ class Folds:
         Raises:
             LDLError: the fold has another key or is damaged.
         """
-        content = None if self.folder is None else Store(self.folder).find(self.job(number))
-        if self.folder is None or content is None:
+        if self.folder is None or (content := Store(self.folder).find(self.job(number))) is None:
             return None
         folder = fold_folder(self.folder, number)
         try:
@@ -198,10 +197,10 @@ class Folds:
         return content
 
 
-def all_folds(data: LDLDataModule) -> list[int]:
-    """Return the numbers of the folds of a data module after ``setup``. Raises LDLError if there are none."""
+def all_folds(data: LDLDataModule, advice: str = "leave --stage crossval out") -> list[int]:
+    """Return the numbers of the folds of a data module after ``setup``. Raises LDLError with advice for none."""
     if not data.num_folds:
-        raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
+        raise LDLError(f"{type(data).__name__} has a published split and no folds; {advice}")
     return list(range(data.num_folds))
 
 

@@ -21,13 +21,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from jsonargparse import Namespace
 
 from ldl.backbones.base import Backbone
 from ldl.backbones.timm_network import local_weights
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
-from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.jobs.store import digest
 from ldl.options import names_with_role, role_of
@@ -36,13 +34,9 @@ from ldl.run.run_options import run_names, trainer_names
 from ldl.validation.option import NEUTRAL
 from ldl.validation.yaml_text import load_values
 
-VERSIONED = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations"}
-VERSIONED |= sys.stdlib_module_names
+VERSIONED_PACKAGES = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations"}
+VERSIONED_PACKAGES |= sys.stdlib_module_names
 """Packages whose classes change only with their version."""
-
-OTHER_WORKER = (
-    "a worker has other data, weights or plugins, or another version of ldl, than the process that started it"
-)
 
 
 def data_text(text: str) -> str:
@@ -120,7 +114,7 @@ def source_digests(content: Any) -> dict[str, str]:
 
 
 def _is_versioned(path: str) -> bool:
-    return path.partition(".")[0] in VERSIONED
+    return path.partition(".")[0] in VERSIONED_PACKAGES
 
 
 def _values(content: Any) -> Iterator[Any]:
@@ -173,11 +167,3 @@ def folds_key(text: str, data: LDLDataModule) -> dict[str, str]:
         data: Its data module after ``setup``.
     """
     return {"options": digest(deciding_options(text)), "data": content_digest(data)[:16], "version": version("ldl")}
-
-
-def check_one_process(config: Namespace, beginning: str) -> None:
-    """Raise LDLError if the configured trainer uses several processes; ``beginning`` is that of the message."""
-    devices, nodes = config.trainer.devices, config.trainer.num_nodes
-    if nodes > 1 or devices not in ("auto", 1, "1", [0]):
-        option = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
-        raise LDLError(f"{beginning} in one process; leave {option} out, or give --trainer.devices 1")

@@ -20,9 +20,9 @@ Key = dict[str, Any]
 Result = dict[str, Any]
 """The result of a job in values of JSON, or its ``error``."""
 
-FOLDER = "jobs"
+JOBS_FOLDER = "jobs"
 """Folder of a store in a run directory."""
-OLD_FOLDER = "cells"
+OLD_JOBS_FOLDER = "cells"
 """The same in version 0.2.0, which wrote the key of a fold as ``cell``, and other keys among the results."""
 
 
@@ -153,8 +153,8 @@ class Store:
 
     @property
     def _folders(self) -> tuple[Path, ...]:
-        is_current = self.folder.name == FOLDER
-        return (self.folder.with_name(OLD_FOLDER), self.folder) if is_current else (self.folder,)
+        is_current = self.folder.name == JOBS_FOLDER
+        return (self.folder.with_name(OLD_JOBS_FOLDER), self.folder) if is_current else (self.folder,)
 
 
 def _read(path: Path) -> tuple[Key, Result]:

@@ -11,6 +11,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from jsonargparse import Namespace
+
 from ldl.errors import LDLError
 from ldl.jobs.executors import open_executor
 from ldl.progress import Stopped, stop
@@ -21,6 +23,9 @@ POLL_SECONDS = 0.2
 """Time between two checks for a stop signal."""
 FOLDER_VARIABLES = ("LDL_DATA", "LDL_CACHE", "LDL_WEIGHTS")
 """Environment variables that name folders, which Dask workers receive."""
+OTHER_WORKER = (
+    "a worker has other data, weights or plugins, or another version of ldl, than the process that started it"
+)
 _one_job = threading.Lock()
 """Held while a job runs: jobs seed the process, so a process runs one at a time."""
 
@@ -148,6 +153,14 @@ class PerProcess:
 @lru_cache(maxsize=1)
 def _made(value: PerProcess) -> Any:
     return value.make()
+
+
+def check_one_process(config: Namespace, beginning: str) -> None:
+    """Raise LDLError if the configured trainer uses several processes; ``beginning`` is that of the message."""
+    devices, nodes = config.trainer.devices, config.trainer.num_nodes
+    if nodes > 1 or devices not in ("auto", 1, "1", [0]):
+        option = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
+        raise LDLError(f"{beginning} in one process; leave {option} out, or give --trainer.devices 1")
 
 
 def one_line(error: BaseException) -> str:

@@ -21,20 +21,21 @@ from ldl.command.command_line import Command, parse_anew
 from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.jobs.identity import OTHER_WORKER, split_of
-from ldl.jobs.store import FOLDER, Job, Key, Result, Store
-from ldl.jobs.workers import PerProcess, Workers
+from ldl.jobs.identity import split_of
+from ldl.jobs.store import JOBS_FOLDER, Job, Key, Result, Store
+from ldl.jobs.workers import OTHER_WORKER, PerProcess, Workers
 from ldl.protocols import leak, split_ratio
 from ldl.reports.files import ESCAPED, as_text, markdown, write_json
 from ldl.run import signals
 from ldl.run.console import bars
 from ldl.run.output import quiet_trainers
 from ldl.run.run_dir import check_no_run, choose_folder, run_dir_lock
-from ldl.search.candidates import ComparisonFile, RunCandidate, identities, make_candidates, read_comparison
+from ldl.search.candidates import RunCandidate, identities, make_candidates
+from ldl.search.comparison import ComparisonFile, read_comparison
 from ldl.search.selection import ALL, FoldNumber, Selection, choose_and_test
 from ldl.search.statistics import Outcome, draw_ranks, spread
 
-HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
+TABLE_HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
 
 
 def compare(command: Command) -> None:
@@ -59,22 +60,18 @@ def compare(command: Command) -> None:
         with run_dir_lock(folder):
             check_no_run(folder, "a comparison")
             signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-            outcome, taken, facts = _run_jobs(file, candidates, data, folder, config)
+            outcome, recommended, facts = _run_jobs(file, candidates, data, folder, config)
             write_report(folder, outcome, facts)
             with replacing(folder / "recommended.yaml") as stream:
-                stream.write(taken.text(facts["setting"]).encode())
+                stream.write(recommended.text(facts["setting"]).encode())
             _show(folder, outcome, facts)
 
 
 def _run_jobs(
-    file: ComparisonFile,
-    candidates: list[RunCandidate],
-    data: LDLDataModule,
-    folder: Path,
-    config: Namespace,
+    file: ComparisonFile, candidates: list[RunCandidate], data: LDLDataModule, folder: Path, config: Namespace
 ) -> tuple[Outcome, RunCandidate, dict[str, Any]]:
     """Compute missing results; returns the outcome, the recommended candidate, and facts such as its setting."""
-    store, workers = Store(folder / FOLDER), Workers(config.jobs, config.scheduler)
+    store, workers = Store(folder / JOBS_FOLDER), Workers(config.jobs, config.scheduler)
     of = f"{type(data).__name__} {getattr(data, 'path', data.root)}"
     if others := [row["of"] for row in store.rows if row["of"] != of]:
         raise LDLError(f"--run_dir {folder} has the comparison of {others[0]}, not {of}; give another folder")
@@ -101,8 +98,8 @@ def _run_jobs(
     if not outcome.kl:
         name, reason = next(iter(outcome.failed.items()))
         raise LDLError(f"every candidate failed; {name} in {reason}")
-    taken = next(candidate for candidate in candidates if candidate.name == outcome.recommended)
-    final = store.get(key(taken, ALL), lambda: {"setting": file.selection.choose(taken, ALL).setting})
+    recommended = next(candidate for candidate in candidates if candidate.name == outcome.recommended)
+    final = store.get(key(recommended, ALL), lambda: {"setting": file.selection.choose(recommended, ALL).setting})
     groups = None if data.leaky is None else data.groups
     facts = {
         "data": of,
@@ -114,7 +111,7 @@ def _run_jobs(
         "version": version("ldl"),
         "setting": final["setting"],
     }
-    return outcome, taken, facts
+    return outcome, recommended, facts
 
 
 def _test_remotely(remote: PerProcess, name: str, fold: int, selection: Selection) -> Result:
@@ -134,7 +131,7 @@ def _open(file: ComparisonFile, specs: dict[str, str]) -> dict[str, RunCandidate
 
 
 def table(outcome: Outcome) -> list[list[str]]:
-    """Return the rows below :data:`HEADER`, the lowest mean KL first and failed candidates last."""
+    """Return the rows below :data:`TABLE_HEADER`, the lowest mean KL first and failed candidates last."""
     ranks, tests = dict(zip(outcome.kl, outcome.ranks.mean(0))), outcome.p
     rows = []
     for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
@@ -168,7 +165,7 @@ def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
         "the folds, corrected for the training rows that they share (Nadeau & Bengio 2003) and for the number of "
         "candidates (Holm)."
     )
-    lines = [protocol, "", markdown(HEADER, rows), "", f"{outcome.reason}.", "", *_chosen_settings(outcome)]
+    lines = [protocol, "", markdown(TABLE_HEADER, rows), "", f"{outcome.reason}.", "", *_chosen_settings(outcome)]
     lines += [f"- {as_text(name)} failed: {as_text(reason)}" for name, reason in outcome.failed.items()]
     (folder / "table.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8", errors=ESCAPED)
     if len(outcome.kl) > 1:
@@ -185,13 +182,8 @@ def _leakage(share: float | None) -> str:
 def _candidates(outcome: Outcome) -> list[dict[str, Any]]:
     entries = []
     for name, rows in outcome.results.items():
-        entry: dict[str, Any] = {
-            "name": name,
-            "error": outcome.failed.get(name),
-            "kl": None,
-            "p": None,
-            "seconds": None,
-        }
+        entry: dict[str, Any] = {"name": name, "error": outcome.failed.get(name)}
+        entry |= dict.fromkeys(("kl", "p", "seconds"))
         if (kl := outcome.kl.get(name)) is not None:
             entry["kl"] = {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))}
             entry |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
@@ -223,7 +215,7 @@ def setting_text(setting: dict[str, Any]) -> str:
 def _show(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
     title = f"{facts['data']}, {facts['protocol']}, {facts['folds']} folds"
     shown = Table(title=Text(title), caption=_leakage(facts["leak"]))
-    for number, name in enumerate(HEADER):
+    for number, name in enumerate(TABLE_HEADER):
         shown.add_column(name, justify="right" if number else "left")
     for row in table(outcome):
         shown.add_row(*map(Text, row))

@@ -25,12 +25,12 @@ from ldl.search.statistics import p_value
 from ldl.validation.yaml_text import load_values
 
 COLUMNS = ("when", "data", "protocol", "head", "stage", "folds")
-DAMAGE = (KeyError, TypeError, ValueError, AttributeError, StopIteration)
+DAMAGE_ERRORS = (KeyError, TypeError, ValueError, AttributeError, StopIteration)
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run directory.
+class RunSummary:
+    """A run directory in short.
 
     Attributes:
         folder: The directory.
@@ -61,7 +61,7 @@ class Run:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def find_runs(folder: Path) -> tuple[list[Run], list[str]]:
+def find_runs(folder: Path) -> tuple[list[RunSummary], list[str]]:
     """Return all runs below a folder, the newest first, and a line about each that cannot be read.
 
     Directories inside a run directory, such as the folds of a cross-validation, belong to it. Raises LDLError.
@@ -88,7 +88,7 @@ def _run_folders(folder: Path) -> Iterator[Path]:
                 yield from _run_folders(below)
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> RunSummary:
     """Return a run directory. Raises LDLError for a damaged file."""
     is_comparison = (folder / "comparison.json").is_file()
     file = folder / ("comparison.json" if is_comparison else "results.json")
@@ -99,15 +99,15 @@ def read_run(folder: Path) -> Run:
         raise LDLError(f"{folder}: neither config.yaml nor results.json; is it a run directory?")
     try:
         return _comparison(folder, content) if is_comparison else _run(folder, content, dict(_flat(config)))
-    except DAMAGE as error:
+    except DAMAGE_ERRORS as error:
         raise LDLError(f"{file} is not as ldl writes it: {type(error).__name__} {error}") from None
 
 
-def _run(folder: Path, results: dict[str, Any], options: dict[str, Any]) -> Run:
+def _run(folder: Path, results: dict[str, Any], options: dict[str, Any]) -> RunSummary:
     several = (folder / "fold_0").is_dir()
     path, kind = options.get("data.path"), _class_name(options, "data")
     seed = results.get("seed", options.get("seed_everything"))
-    return Run(
+    return RunSummary(
         folder=folder,
         when=_when(folder),
         data=str(results.get("title") or (Path(path).stem if path and kind.startswith("Tabular") else kind)),
@@ -123,19 +123,19 @@ def _run(folder: Path, results: dict[str, Any], options: dict[str, Any]) -> Run:
     )
 
 
-def _comparison(folder: Path, content: dict[str, Any]) -> Run:
+def _comparison(folder: Path, content: dict[str, Any]) -> RunSummary:
     kind, path = str(content["data"]).split(maxsplit=1)
-    taken = next(each for each in content["candidates"] if each["name"] == content["recommended"])
-    return Run(
+    candidate = next(each for each in content["candidates"] if each["name"] == content["recommended"])
+    return RunSummary(
         folder=folder,
         when=_when(folder),
         data=Path(path).stem if kind.startswith("Tabular") else kind,
         protocol=str(content["protocol"]),
-        head=str(taken["name"]),
+        head=str(candidate["name"]),
         stage="compare",
-        folds=[{"fold": fold["fold"], "metrics": _numbers(fold["measures"])} for fold in taken["folds"]],
-        mean={"kl": float(taken["kl"]["mean"])},
-        std={"kl": float(taken["kl"]["std"])},
+        folds=[{"fold": fold["fold"], "metrics": _numbers(fold["measures"])} for fold in candidate["folds"]],
+        mean={"kl": float(candidate["kl"]["mean"])},
+        std={"kl": float(candidate["kl"]["std"])},
     )
 
 
@@ -178,8 +178,8 @@ def _when(folder: Path) -> str:
 
 
 def select(
-    runs: Sequence[Run], head: str | None, data: str | None, stage: str | None, where: Sequence[str]
-) -> tuple[list[Run], list[str]]:
+    runs: Sequence[RunSummary], head: str | None, data: str | None, stage: str | None, where: Sequence[str]
+) -> tuple[list[RunSummary], list[str]]:
     """Return the runs with the given names and options, and a line for each name or option that no run has.
 
     Args:
@@ -219,7 +219,7 @@ def _has_option(options: dict[str, Any], name: str, text: str) -> bool:
     return text.lower() == _class_name(options, name).lower()
 
 
-def as_table(runs: Sequence[Run], by: str = "when") -> pd.DataFrame:
+def as_table(runs: Sequence[RunSummary], by: str = "when") -> pd.DataFrame:
     """Return all columns and metrics of runs, in the order of a column, or of a metric with the best first.
 
     Runs with the same entry keep their order. Raises LDLError if no run has the metric.
@@ -275,7 +275,7 @@ def aligned(rows: list[list[str]]) -> list[str]:
 # Two runs.
 
 
-def find_run(name: str, runs: list[Run]) -> Run:
+def find_run(name: str, runs: list[RunSummary]) -> RunSummary:
     """Return the run of a folder, or the only run whose path contains ``name``. Raises LDLError."""
     exact = [run for run in runs if run.folder.resolve() == Path(name).resolve() or run.folder.name == name]
     matches = exact or [run for run in runs if name in str(run.folder)]
@@ -285,7 +285,7 @@ def find_run(name: str, runs: list[Run]) -> Run:
     raise LDLError(f"--compare {name}: {several if matches else 'no run has this name'}")
 
 
-def comparison(first: Run, second: Run) -> list[str]:
+def comparison(first: RunSummary, second: RunSummary) -> list[str]:
     """Return lines that compare two runs: A minus B, with p of a paired t-test if their folds have the same rows."""
     lines = [f"A  {_title(first)}", f"B  {_title(second)}", "", *_differing_options(first, second), ""]
     names = [name for name in first.mean if name in second.mean and not name.startswith("n_")]
@@ -298,7 +298,7 @@ def comparison(first: Run, second: Run) -> list[str]:
     return [*lines, *aligned([header, *rows]), "", test if reason is None else f"not paired: {reason}"]
 
 
-def unpaired(first: Run, second: Run) -> str | None:
+def unpaired(first: RunSummary, second: RunSummary) -> str | None:
     """Return why the folds of two runs cannot be paired; None if they have the same rows."""
     if min(len(first.folds), len(second.folds)) < 2:
         return "both must be cross-validations"
@@ -313,24 +313,29 @@ def unpaired(first: Run, second: Run) -> str | None:
     return None if sizes[0] == sizes[1] else "their folds test different numbers of rows"
 
 
-def _metric_row(name: str, first: Run, second: Run, paired: bool) -> list[str]:
+def _metric_row(name: str, first: RunSummary, second: RunSummary, paired: bool) -> list[str]:
     a, b = first.mean[name], second.mean[name]
     lead = _direction(name) * (a - b)
     texts = [f"{a:.4f}", f"{b:.4f}", f"{a - b:+.4f}"]
     if paired:
-        ours, other = (np.array([fold["metrics"].get(name, math.nan) for fold in run.folds]) for run in (first, second))
+        ours, other = (_fold_values(run, name) for run in (first, second))
         sizes = [(fold.get("n_test"), fold.get("n_train", 0) + fold.get("n_val", 0)) for fold in first.folds]
-        ratio = float(np.mean([tested / trained for tested, trained in sizes])) if all(map(all, sizes)) else None
+        are_known = all(map(all, sizes))
+        ratio = float(np.mean([tested / trained for tested, trained in sizes])) if are_known else None
         texts.append(f"{p_value(ours, other, ratio):.3g}")
     return [name, *texts, "A" if lead < 0 else "B" if lead > 0 else "-"]
 
 
-def _title(run: Run) -> str:
+def _fold_values(run: RunSummary, metric: str) -> np.ndarray:
+    return np.array([fold["metrics"].get(metric, math.nan) for fold in run.folds])
+
+
+def _title(run: RunSummary) -> str:
     folds = f", {len(run.folds)} folds" if len(run.folds) > 1 else ""
     return f"{run.folder}: {run.head} on {run.data}, {run.protocol}{folds}, {run.when}"
 
 
-def _differing_options(first: Run, second: Run) -> list[str]:
+def _differing_options(first: RunSummary, second: RunSummary) -> list[str]:
     if not (first.options and second.options):
         return ["the options are not known"]
     rows = [

@@ -17,7 +17,7 @@ from ldl.command.messages import no_option_of
 from ldl.command.values import read_value
 from ldl.errors import LDLError
 from ldl.options import Option
-from ldl.search.candidates import read_options
+from ldl.search.comparison import read_options
 from ldl.search.selection import Setting
 from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import dump, resolve, resolved
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 Number = int | float
 
-PREFIX = "--tune."
+PLAN_PREFIX = "--tune."
 """Beginning of command-line options that replace those of the file."""
-KEYS = ("values", "min", "max", "step", "log")
-EXAMPLES = "{values: [a, b]}, {min: 1, max: 8}, {min: 1, max: 8, step: 2} or {min: 0.0001, max: 0.1, log: true}"
+DIMENSION_KEYS = ("values", "min", "max", "step", "log")
+DIMENSION_FORMS = "{values: [a, b]}, {min: 1, max: 8}, {min: 1, max: 8, step: 2} or {min: 0.0001, max: 0.1, log: true}"
 
 
 @dataclass(frozen=True)
@@ -103,16 +103,16 @@ def grid_size(space: list[Dimension]) -> int:
 def read_space(entries: Any) -> list[Dimension]:
     """Return the space of ``tune.space`` of a file. Raises LDLError for a mistake."""
     if not isinstance(entries, dict) or not entries:
-        raise LDLError(f"tune.space is {entries!r}, but must map dotted options to values, such as {EXAMPLES}")
+        raise LDLError(f"tune.space is {entries!r}, but must map dotted options to values, such as {DIMENSION_FORMS}")
     return [_read_dimension(str(name), entry) for name, entry in entries.items()]
 
 
 def _read_dimension(name: str, entries: Any) -> Dimension:
     where = f"tune.space.{name}"
     if not isinstance(entries, dict):
-        raise LDLError(f"{where} is {entries!r}, but must be one of {EXAMPLES}")
-    if unknown := [key for key in entries if key not in KEYS]:
-        raise LDLError(no_option_of(where, str(unknown[0]), KEYS))
+        raise LDLError(f"{where} is {entries!r}, but must be one of {DIMENSION_FORMS}")
+    if unknown := [key for key in entries if key not in DIMENSION_KEYS]:
+        raise LDLError(no_option_of(where, str(unknown[0]), DIMENSION_KEYS))
     entries = {name: typed(where, entry) if name == "values" else resolved(entry) for name, entry in entries.items()}
     if "values" in entries:
         values = entries["values"]
@@ -126,7 +126,7 @@ def _read_dimension(name: str, entries: Any) -> Dimension:
     if not isinstance(log, bool):
         raise LDLError(f"{where}: log is {log!r}, but must be true or false")
     if not {"min", "max"} <= set(entries) or (log and "step" in entries):
-        raise LDLError(f"{where} is {entries}, but must be one of {EXAMPLES}")
+        raise LDLError(f"{where} is {entries}, but must be one of {DIMENSION_FORMS}")
     low, high = _read_number(where, "min", entries["min"]), _read_number(where, "max", entries["max"])
     step = None if entries.get("step") is None else _read_number(where, "step", entries["step"])
     if not low < high:
@@ -184,12 +184,12 @@ class SearchPlan:
         return {name: value for name, value in asdict(self).items() if name not in ("trials", "nested")}
 
 
-RANGES = {"trials": Option(least=1), "seed": Option(least=0, most=2**32 - 1), "inner_folds": Option(least=1)}
+PLAN_RANGES = {"trials": Option(least=1), "seed": Option(least=0, most=2**32 - 1), "inner_folds": Option(least=1)}
 
 
 def read_plan(entries: dict[str, Any], where: str = "tune") -> SearchPlan:
     """Return the plan of a file. Raises LDLError for an unknown option or a value out of range."""
-    plan = read_options(SearchPlan, entries, where, RANGES)
+    plan = read_options(SearchPlan, entries, where, PLAN_RANGES)
     return replace(plan, metric=plan.metric.removeprefix("val_"))  # as the log names it
 
 
@@ -222,12 +222,12 @@ def read_tuning(command: Command) -> TuneFile:
     path, rest = Path(find_config(file)), read_config(file)
     tune = rest.pop("tune")
     rest.pop("stage", None)
-    plan_options = [each for each in command.arguments if each.name.startswith(PREFIX)]
+    plan_options = [each for each in command.arguments if each.name.startswith(PLAN_PREFIX)]
     if not isinstance(tune, dict):
         raise LDLError(f"{path}: tune is {tune!r}, but must be a mapping with a space, such as {{space: ...}}")
     for option in plan_options:
         value = read_option(option.name, option.value)
-        tune[option.name.removeprefix(PREFIX)] = resolve(value) if isinstance(value, str) else value
+        tune[option.name.removeprefix(PLAN_PREFIX)] = resolve(value) if isinstance(value, str) else value
     space = tune.pop("space", None)
     plan = read_plan(resolved(tune), f"{path}: tune")
     try:

@@ -25,13 +25,13 @@ from ldl.search.space import Dimension, SearchPlan, grid_size
 if TYPE_CHECKING:
     import optuna
 
-FINISHED = ("complete", "pruned", "failed")
+FINISHED_STATES = ("complete", "pruned", "failed")
 """States of trials that count; ``lost`` ones were stopped, killed, or still run in another process."""
-MAX_LOST = 3
+MAX_LOST_TRIALS = 3
 """Lost trials after which a point of a grid, which may need too much memory, is not tried again."""
-MIN_TRIALS = 10
+MIN_IMPORTANCE_TRIALS = 10
 """Completed trials below which the importance of options is not estimated."""
-MAX_LINES = 10
+MAX_DRAWN_FOLDS = 10
 """Folds with a line of their own in the chart."""
 
 
@@ -101,17 +101,17 @@ class Study:
     def missing(self) -> int:
         """The number of trials that are not finished; trials that other processes run now are among them."""
         if self.plan.sampler != "grid":
-            return max(0, self.wanted - sum(self.counts[state] for state in FINISHED))
+            return max(0, self.wanted - sum(self.counts[state] for state in FINISHED_STATES))
         states = [(json.dumps(trial.params, sort_keys=True), state_of(trial)) for trial in self.trials]
         lost = Counter(point for point, state in states if state == "lost")
-        done = {point for point, state in states if state in FINISHED or lost[point] >= MAX_LOST}
+        done = {point for point, state in states if state in FINISHED_STATES or lost[point] >= MAX_LOST_TRIALS}
         return max(0, self.wanted - len(done))
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of trials in each state."""
         states = Counter(map(state_of, self.trials))
-        return {state: states[state] for state in (*FINISHED, "lost")}
+        return {state: states[state] for state in (*FINISHED_STATES, "lost")}
 
     def run_trial(self, evaluate: Callable[[optuna.Trial, Setting], float]) -> None:
         """Run one trial if any is missing; an error of ``evaluate`` is stored with it."""
@@ -202,7 +202,7 @@ def draw_search(path: Path, studies: Studies, metric: str) -> Path:
     weights = importance(next(iter(studies.values()))) if len(studies) == 1 else {}
     figure, panels = new_figure(9 if weights else 6, 3.6, 1, 2 if weights else 1, squeeze=False)
     history = panels[0, 0]
-    for fold, study in list(studies.items())[:MAX_LINES]:
+    for fold, study in list(studies.items())[:MAX_DRAWN_FOLDS]:
         _draw_history(history, study, f"fold {fold}")
     history.set_xlabel("trial")
     history.set_ylabel(metric)
@@ -219,11 +219,11 @@ def importance(study: Study) -> dict[str, float]:
 
     Empty for one option and for few trials.
     """
-    if len(study.space) < 2 or study.counts["complete"] < MIN_TRIALS:
+    if len(study.space) < 2 or study.counts["complete"] < MIN_IMPORTANCE_TRIALS:
         return {}
-    found = load_optuna().importance
+    estimates = load_optuna().importance
     try:
-        return dict(found.get_param_importances(study.study, evaluator=found.PedAnovaImportanceEvaluator()))
+        return dict(estimates.get_param_importances(study.study, evaluator=estimates.PedAnovaImportanceEvaluator()))
     except (RuntimeError, ValueError):  # all values are equal
         return {}
 

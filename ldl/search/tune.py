@@ -30,14 +30,8 @@ from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.jobs.crossval import configured_folds
-from ldl.jobs.folds import FoldResult, Folds
-from ldl.jobs.identity import (
-    content_digest,
-    data_text,
-    deciding_options,
-    file_digests,
-    source_digests,
-)
+from ldl.jobs.folds import FoldResult, Folds, all_folds
+from ldl.jobs.identity import content_digest, data_text, deciding_options, file_digests, source_digests
 from ldl.jobs.store import digest
 from ldl.jobs.workers import PerProcess, Workers
 from ldl.metrics import higher_is_better, metrics_for
@@ -63,11 +57,11 @@ from ldl.validation.yaml_text import load_values
 if TYPE_CHECKING:
     import optuna
 
-VALIDATED = ("distribution", "class", "value", "line")
+VALIDATED_METRICS = ("distribution", "class", "value", "line")
 """Kinds of metrics that validation has: intervals and sets are calibrated after it."""
-DECIDING = ("path", "fold", "group", "validation", "label")
+DECIDING_ROLES = ("path", "fold", "group", "validation", "label")
 """Roles of options that decide what the settings of a search are measured on."""
-FIXED = "settings are compared on the same instances and labels, so give it once, on the command line"
+SAME_INSTANCES = "settings are compared on the same instances and labels, so give it once, on the command line"
 
 
 @dataclass(frozen=True)
@@ -123,10 +117,11 @@ def tune(command: Command) -> None:
         check_from_scratch(config.values, "tune")
         data = config.instantiate("data")
         data.setup()
-        if plan.nested and not data.num_folds:
-            raise LDLError(f"{type(data).__name__} has a published split and no folds; give tune.nested false")
+        folds: list[FoldNumber] = [data.fold]
+        if plan.nested:
+            folds = [*all_folds(data, "give tune.nested false"), ALL]
         validation_splits(data, plan.inner_folds, data.fold)  # raises an error now and not in every trial
-        maximize = _is_maximized(_task_for(config, data), data, plan.metric)
+        maximize = _is_maximized(Parts(config, data).task, data, plan.metric)
         file = replace(file, space=[_checked(dimension, file, data) for dimension in file.space])
         if plan.sampler == "grid":
             grid_size(file.space)
@@ -136,7 +131,6 @@ def tune(command: Command) -> None:
         check_writable(folder)
         search = HyperparameterSearch(file, folder.absolute(), _identity(config, file, data), maximize)
         signals.shutdown.again = f"the same command with --run_dir {folder} resumes it"
-        folds: list[FoldNumber] = [*range(data.num_folds), ALL] if plan.nested else [data.fold]
         studies = {fold: search.study(fold) for fold in folds}
         workers = Workers(config.values.jobs, config.values.scheduler)
         _run_trials(search, studies, workers, config.values.trainer.enable_progress_bar is not False)
@@ -147,7 +141,7 @@ def tune(command: Command) -> None:
 
 def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
     """Return whether the highest value of a metric is the best. Raises LDLError if validation does not have it."""
-    kinds = {*VALIDATED, "votes"} if "votes" in data.columns else VALIDATED
+    kinds = {*VALIDATED_METRICS, "votes"} if "votes" in data.columns else VALIDATED_METRICS
     metrics = [
         each.name
         for each in metrics_for(data.labels, task.gives_maps)
@@ -156,10 +150,6 @@ def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
     if metric not in metrics:
         raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(metrics)}{did_you_mean(metric, metrics)}")
     return bool(higher_is_better(metric))
-
-
-def _task_for(config: Config, data: LDLDataModule) -> Task:
-    return Parts(config, data).task
 
 
 def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimension:
@@ -176,8 +166,8 @@ def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimen
             if plain(dimension.name).partition(".")[0] == "data":
                 other.setup()
                 if not have_same_tests(other, data):
-                    raise LDLError(f"{value} tests other rows, or has other labels, than the run; {FIXED}")
-            _task_for(config, data)
+                    raise LDLError(f"{value} tests other rows, or has other labels, than the run; {SAME_INSTANCES}")
+            _ = Parts(config, data).task
     except LDLError as error:
         raise LDLError(f"tune.space.{dimension.name}: {error}") from error
     # The parser converts a whole number to a float if the option is a float.
@@ -189,10 +179,10 @@ def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimen
 def _check_role(name: str, data: LDLDataModule) -> None:
     """Raise LDLError for an option that decides which instances or labels a setting is measured on."""
     group, _, rest = name.partition(".")
-    if group == "data" and (role := role_of(data, rest.partition(".")[0])) in DECIDING:
-        raise LDLError(f"it decides {ROLES[role]}; {FIXED}")
+    if group == "data" and (role := role_of(data, rest.partition(".")[0])) in DECIDING_ROLES:
+        raise LDLError(f"it decides {ROLES[role]}; {SAME_INSTANCES}")
     if group == "trainer" and rest in trainer_names("limit"):
-        raise LDLError(f"it decides {ROLES['limit']}; {FIXED}")
+        raise LDLError(f"it decides {ROLES['limit']}; {SAME_INSTANCES}")
     if group in RUN_OPTIONS and group != "matmul_precision":
         raise LDLError("it is no option of a model, its training or its inputs; leave it out of the space")
 

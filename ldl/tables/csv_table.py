@@ -220,14 +220,7 @@ def read_csv(
 
 
 class _RowIndex(NamedTuple):
-    """The rows of a text that are not empty.
-
-    Attributes:
-        first: Fields of the first row.
-        records: (N,) number of each row among all rows, from 0.
-        lines: (N,) first line of each row, from 1.
-        widths: (N,) number of fields of each row.
-    """
+    """Fields of the first row; then of each row that is not empty its number among all, its line, and its width."""
 
     first: list[str]
     records: np.ndarray

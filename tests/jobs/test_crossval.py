@@ -24,16 +24,13 @@ from pytorch_lightning.callbacks import EarlyStopping
 
 from ldl.backbones.base import Identity
 from ldl.checkpoint import AtomicCheckpointIO
-from ldl.collective import Collective
 from ldl.command import main
 from ldl.data import TabularLDL
 from ldl.edges import BSDS500
 from ldl.errors import LDLError
 from ldl.heads import AAKNN, MeanPredictor, Softmax
 from ldl.jobs.crossval import crossvalidate
-from ldl.jobs.folds import Folds
 from ldl.metrics.functional import kl
-from ldl.run import resume
 from ldl.task import Task
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
@@ -74,8 +71,8 @@ def data(path: Path) -> TabularLDL:
 
 
 def figures(folder: Path) -> dict:
-    found = json.loads((folder / "results.json").read_text())
-    return {name: value for name, value in found.items() if name != "fit_seconds"}
+    content = json.loads((folder / "results.json").read_text())
+    return {name: value for name, value in content.items() if name != "fit_seconds"}
 
 
 def softmax() -> Task:
@@ -152,17 +149,6 @@ def test_other_folds_are_not_mixed_in(
     assert figures(folder) == figures(whole)
 
 
-@pytest.mark.parametrize("damage", [b"PK", b"PK\x03\x04 and no archive"])
-def test_a_damaged_fold_is_named(whole: Path, tmp_path: Path, damage: bytes) -> None:
-    key = json.loads((whole / "fold_0" / "results.json").read_text())["key"]
-    shutil.copytree(whole / "fold_0", tmp_path / "fold_0")
-    (tmp_path / "fold_0" / "rows.npz").write_bytes(damage)
-    folds = Folds(softmax, TabularLDL("unused.npz"), 0, None, tmp_path, key=key)
-    with pytest.raises(LDLError, match="fold_0 cannot be read: .*; remove it"):
-        folds.read(0)
-    assert folds.read(1) is None
-
-
 @pytest.mark.parametrize("inline", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_jobs_are_as_one(
     run: list[str],
@@ -223,20 +209,6 @@ def test_refusals(
         main([*run, *more, "--run_dir", str(tmp_path / "run")])
     assert ended.value.code == 2 and line in capsys.readouterr().err.strip().splitlines()[-1]
     assert not (tmp_path / "run").exists()
-
-
-class _Behind(Collective):
-    """With a second process that trains the first fold after those of this one."""
-
-    def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        return [tensor, torch.cat([tensor, torch.zeros_like(tensor[:1])])]
-
-
-def test_processes_that_train_other_folds_are_refused(data: TabularLDL, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of them did not see on its disk that the first fold is done."""
-    monkeypatch.setattr(resume, "current_collective", _Behind)
-    with pytest.raises(LDLError, match="process 1 trains folds 2, 1, 0, but process 0 trains folds 2, 1; let --run"):
-        crossvalidate(softmax, data, [2, 1], trainer=ONCE)
 
 
 def test_without_a_folder_nothing_is_written(data: TabularLDL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

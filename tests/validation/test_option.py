@@ -21,7 +21,7 @@ from ldl.jobs.identity import deciding_options
 from ldl.options import names_with_role, option, options, role_of
 from ldl.run.record import KEY, changes_of, check_resumed, with_new_data
 from ldl.run.run_options import RUN_OPTIONS, TRAINER_OPTIONS, is_neutral
-from ldl.search.runs import Run, comparison, unpaired
+from ldl.search.runs import RunSummary, comparison, unpaired
 from ldl.search.tune import _check_role
 from ldl.validation.option import ROLES, Option
 
@@ -223,7 +223,8 @@ def test_options_of_a_run_without_a_result_are_in_no_key() -> None:
 def test_two_runs_are_paired_if_the_roles_allow_it() -> None:
     before = {"data.class_path": "Survey", **{f"data.{name}": value for name, value in BEFORE.items()}}
     folds = [{"fold": fold, "n_test": 5, "metrics": {"kl": 0.1 * fold}} for fold in range(2)]
-    run = Run(Path("a"), "when", "data", "kfold", "Warm", "crossval", folds=folds, mean={"kl": 0.05}, options=before)
+    measured: dict[str, Any] = {"folds": folds, "mean": {"kl": 0.05}}
+    run = RunSummary(Path("a"), "when", "data", "kfold", "Warm", "crossval", **measured, options=before)
     others = {name: replace(run, options={**before, f"data.{name}": value}) for name, value in NOW.items()}
     paired = {name for name, other in others.items() if unpaired(run, other) is None}
     assert paired == {"held_out", "answers", "oversample", "scratch", "readers", "verbose", "fold"}

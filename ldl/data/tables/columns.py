@@ -84,7 +84,7 @@ class ColumnEncoding:
         if self.kind == "category":
             texts = [*self.categories, *["other"] * self.other, *["missing"] * self.missing]
             return [f"{self.name}={text}" for text in texts]
-        names = [self.name] if self.kind == "number" else [f"{self.name} {part}" for part in PARTS]
+        names = [self.name] if self.kind == "number" else [f"{self.name} {unit}" for unit in PARTS]
         return names + [f"{self.name} missing"] * self.missing
 
     def transform(self, entries: Any) -> Iterator[np.ndarray]:

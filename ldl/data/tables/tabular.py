@@ -208,7 +208,7 @@ KNOWN_TABLES = {
 """Public tables that are sorted by subject, by the :func:`checksum` of their features: name, rows of each subject.
 
 BU-3DFE has 25 images of each of 100 subjects. In SJAFFE, the borders between subjects are those that separate the
-features best (``tests/data/tables/test_persons.py``); the counts are JAFFE's, in another order.
+features best (``tests/data/tables/tabular/test_persons.py``); the counts are JAFFE's, in another order.
 """
 
 

@@ -69,7 +69,8 @@ class Parts:
     @cached_property
     def task(self) -> Task:
         """The task, built for the data; see :func:`make_task`."""
-        return make_task(self)
+        with user_errors():  # heads and backbones may be a user's own
+            return make_task(self)
 
     @cached_property
     def folder(self) -> Path:
@@ -109,8 +110,7 @@ def make_task(parts: Parts) -> Task:
         if stage != "predict":
             _compare_rows(data, checkpoint, config.values)
     task.build(data.labels, data.input_shape, load_weights=not checkpoint)
-    with user_errors():
-        task.configure_optimizers()
+    task.configure_optimizers()
     if resumes:
         restore_task(task, data, checkpoint, path)
     return task

@@ -1,4 +1,4 @@
-"""Parameter groups and learning rate schedules, whose length follows the run."""
+"""Parameter groups, and learning rate schedules that are as long as the run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, O
 from ldl.errors import LDLError, did_you_mean
 
 LENGTHS = ("T_max", "total_steps")
-"""Names of the length of a schedule, here and in torch."""
+"""Arguments that set the length of a whole schedule, here and in torch."""
 LR_MONITOR = "val_kl"
 """Metric that ReduceLROnPlateau monitors by default."""
 BEGIN_LENGTHS = ("total_iters", "step_size")
-"""Names in torch of the length of a warm-up, or of the first learning rate."""
+"""Arguments in torch that set how long a warm-up or the first learning rate lasts."""
 
 
 class Cosine(CosineAnnealingLR):
@@ -35,6 +35,7 @@ class Cosine(CosineAnnealingLR):
     def __init__(self, optimizer: Optimizer, eta_min: float = 0.0, T_max: int | None = None) -> None:
         if T_max is not None and T_max < 1:
             raise LDLError(f"Cosine T_max {T_max!r} must be at least 1, or null for the length of the run")
+        # The attributes are part of the saved state, so their names must stay.
         self.length, self.follows = T_max, T_max is None
         super().__init__(optimizer, T_max or 1, eta_min)
 
@@ -43,7 +44,7 @@ class Cosine(CosineAnnealingLR):
         self.length = self.T_max = length
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue at the step of a run; if its length was another one, along the cosine of this length."""
+        """Continue at the step of a saved run; if the run has another length now, follow the cosine of that length."""
         length, follows = self.length, self.follows
         super().load_state_dict(state_dict)
         self.length, self.follows = self.T_max, follows
@@ -79,7 +80,7 @@ class WarmupCosine(LambdaLR):
         self._set_rates()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue at the step of a run; if its length was another one, along the curve of this length."""
+        """Continue at the step of a saved run; if the run has another length now, follow the curve of that length."""
         length, follows = self.total_steps, self.follows
         super().load_state_dict(state_dict)
         self.follows = follows
@@ -135,7 +136,7 @@ class Optimised(pl.LightningModule):
         tuned = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
         optimizer = self.optimizer(parameter_groups(self.parameters(), tuned, self.backbone.lr, self.lr))
         if self.lr_scheduler is None:
-            _check_monitored(None, self.lr_monitor)
+            _warn_unused_monitor(None, self.lr_monitor)
             return optimizer
         scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
@@ -153,7 +154,7 @@ def parameter_groups(
 
     Args:
         parameters: All parameters.
-        tuned: Those among them with a learning rate of their own.
+        tuned: The parameters among them that have a learning rate of their own.
         lr: Learning rate of ``tuned``.
         rest_lr: Learning rate of the others; None takes the optimiser's.
     """
@@ -175,31 +176,33 @@ def schedule(
     a warning names both.
 
     Raises:
-        LDLError: The length is to follow a run without end, OneCycleLR would end before the run, or ``monitor`` and
-            that of the scheduler differ.
+        LDLError: The schedule is as long as a run that has no end, OneCycleLR would end before the run, or ``monitor``
+            differs from the scheduler's own.
     """
     if isinstance(scheduler, WarmupCosine):
         interval = "step"
     elif isinstance(scheduler, ReduceLROnPlateau):
-        interval, watched = "epoch", getattr(scheduler, "monitor", monitor)
-        if monitor not in (watched, LR_MONITOR):
+        interval, own_monitor = "epoch", getattr(scheduler, "monitor", monitor)
+        if monitor not in (own_monitor, LR_MONITOR):
             raise LDLError(
-                f"model.lr_monitor {monitor!r} and model.lr_scheduler.monitor {watched!r} differ; leave one of them out"
+                f"model.lr_monitor {monitor!r} and model.lr_scheduler.monitor {own_monitor!r} differ; leave one of "
+                "them out"
             )
-        monitor = watched
-    _check_monitored(scheduler, monitor)
+        monitor = own_monitor
+    _warn_unused_monitor(scheduler, monitor)
     if trainer is not None:
         _fit_length(scheduler, interval, trainer)
     return {"scheduler": scheduler, "interval": interval, "monitor": monitor}
 
 
-def _check_monitored(scheduler: Any, monitor: str) -> None:
-    """Warn of a metric that nothing watches."""
+def _warn_unused_monitor(scheduler: Any, monitor: str) -> None:
+    """Warn if a metric is set that no scheduler monitors."""
     if monitor != LR_MONITOR and not isinstance(scheduler, ReduceLROnPlateau):
         rank_zero_warn(f"model.lr_monitor {monitor!r} has no effect: only ReduceLROnPlateau watches a metric")
 
 
 def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, trainer: pl.Trainer) -> None:
+    """Set the length of a schedule that follows the run; compare the length of any other with the run."""
     name = type(scheduler).__name__
     if isinstance(scheduler, Cosine | WarmupCosine) and scheduler.follows:
         length = _length(trainer, interval)
@@ -207,11 +210,12 @@ def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, train
             raise LDLError(f"{name} is as long as the run, which has no end; set trainer.max_epochs or max_steps")
         scheduler.start(length)
         return
-    if late := next((field for field in BEGIN_LENGTHS if (getattr(scheduler, field, 0) or 0) > 0), None):
+    if begin_field := next((field for field in BEGIN_LENGTHS if (getattr(scheduler, field, 0) or 0) > 0), None):
         length = _length(trainer, interval)
-        if length is not None and getattr(scheduler, late) > length:
+        if length is not None and getattr(scheduler, begin_field) > length:
             rank_zero_warn(
-                f"{name} has {late} {getattr(scheduler, late)}, and training has {length} {interval}s; lower it"
+                f"{name} has {begin_field} {getattr(scheduler, begin_field)}, and training has {length} {interval}s; "
+                "lower it"
             )
     field = next((field for field in LENGTHS if hasattr(scheduler, field)), None)
     length = None if field is None else _length(trainer, interval)
@@ -220,9 +224,9 @@ def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, train
     message = f"{name} has {field} {getattr(scheduler, field)}, and training has {length} {interval}s"
     if isinstance(scheduler, OneCycleLR) and getattr(scheduler, field) < length:
         raise LDLError(f"{message}: it would stop there; set model.lr_scheduler.{field} {length}")
-    follow = "WarmupCosine" if isinstance(scheduler, OneCycleLR | WarmupCosine) else "Cosine"
+    replacement = "WarmupCosine" if isinstance(scheduler, OneCycleLR | WarmupCosine) else "Cosine"
     rank_zero_warn(
-        f"{message}; set {field} {length}, or take ldl.schedule.{follow} without it, which is as long as a run"
+        f"{message}; set {field} {length}, or take ldl.schedule.{replacement} without it, which is as long as a run"
     )
 
 
@@ -230,16 +234,19 @@ def _length(trainer: pl.Trainer, interval: str) -> int | None:
     """Return the number of epochs or optimiser steps of a training; None if it has no end."""
     if interval == "epoch" and trainer.max_steps == -1:
         return trainer.max_epochs if (trainer.max_epochs or -1) > 0 else None
-    an_epoch = math.ceil(_batches(trainer) / trainer.accumulate_grad_batches)
-    steps = math.inf if trainer.max_epochs in (None, -1) else an_epoch * max(trainer.max_epochs, 1)
+    epoch_steps = math.ceil(_epoch_batches(trainer) / trainer.accumulate_grad_batches)
+    steps = math.inf if trainer.max_epochs in (None, -1) else epoch_steps * max(trainer.max_epochs, 1)
     steps = steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
     if not math.isfinite(steps):
         return None
-    return int(steps) if interval == "step" else math.ceil(steps / an_epoch)
+    return int(steps) if interval == "step" else math.ceil(steps / epoch_steps)
 
 
-def _batches(trainer: pl.Trainer) -> float:
-    """Return the batches of an epoch. Lightning's own count starts a loader before a resumed run is restored."""
+def _epoch_batches(trainer: pl.Trainer) -> float:
+    """Return the number of training batches of an epoch.
+
+    The data module's count comes first, because Lightning's starts a loader before a resumed run is restored.
+    """
     count = getattr(trainer.datamodule, "train_batches", None)  # type: ignore[attr-defined]
     if count is None:
         trainer.fit_loop.setup_data()
@@ -249,7 +256,7 @@ def _batches(trainer: pl.Trainer) -> float:
 
 
 def run_batches(trainer: pl.Trainer) -> float:
-    """Return the batches of a whole training whose data are set up; inf if it has no end."""
+    """Return the number of batches of a whole training whose data are set up; inf if the training has no end."""
     epochs, steps = trainer.max_epochs, trainer.max_steps
     by_epochs = math.inf if epochs in (None, -1) else trainer.num_training_batches * epochs
     return by_epochs if steps == -1 else min(by_epochs, steps * trainer.accumulate_grad_batches)

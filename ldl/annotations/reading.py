@@ -83,7 +83,7 @@ def read_annotations(
             or labels of other votes with ``;``, ``|`` or ``,`` between them.
         unlabelled: Whether items without a vote are left out or an error.
         group_column: Column with the group of the item, such as a patient.
-        spell: Returns the spelling of a key of text under which votes are joined; None keeps it.
+        spell: Function from the text of an item to the spelling under which its votes are joined; None keeps the text.
 
     Raises:
         LDLError: No layout fits, a vote is negative, not a number, for an unknown label or given twice, or an item has
@@ -98,14 +98,16 @@ def read_annotations(
     )
     columns = find_columns(table.columns, name, layout, options)
     notes = _unclear_columns(table, columns, options, name)
-    listed = listed_names(order)
-    table = _without_headings(table, columns, bool(listed), name, notes)
-    listed = listed or _category_order(table, columns, name)
+    label_order = listed_names(order)
+    table = _without_headings(table, columns, bool(label_order), name, notes)
+    label_order = label_order or _category_order(table, columns, name)
     excluded = [spelling(answer, numeral=True) for answer in listed_names(no_vote)]
     ordered = {spelling(label, numeral=True) for label in listed_names(order)}
-    if both := [label for label in excluded if label in ordered]:
-        raise LDLError(f"{name}: {some(both)} is in the order of labels and in no_vote; leave it out of one of them")
-    reader = _Reader(name, table, columns, spell, label_type, listed, excluded, duplicates, multiple, notes)
+    if contradictory := [label for label in excluded if label in ordered]:
+        raise LDLError(
+            f"{name}: {some(contradictory)} is in the order of labels and in no_vote; leave it out of one of them"
+        )
+    reader = _Reader(name, table, columns, spell, label_type, label_order, excluded, duplicates, multiple, notes)
     annotations = reader.from_counts() if columns.layout == "counts" else reader.from_votes()
     left_out = annotations.left_out
     if not len(annotations):
@@ -120,11 +122,11 @@ def read_annotations(
 
 @dataclass
 class _Reader:
-    """One table that is read, with its options; ``notes`` is filled while reading.
+    """A reader of one table with the options of :func:`read_annotations`; reading appends to ``notes``.
 
     Attributes:
-        items: (N,) item of each row, as it is.
-        keys: (N,) its spelling.
+        items: (N,) item of each row, as in the table or as ``spell`` returns it.
+        keys: (N,) spelling of each item, by which rows are joined.
     """
 
     name: str
@@ -153,7 +155,7 @@ class _Reader:
         counted = total is not None or not percent and bool((counts == np.round(counts)).all())
         names = [column.removeprefix(LABEL_PREFIX) if isinstance(column, str) else column for column in columns]
         names = [spelling(name, numeral=True) for name in names]
-        names, counts = self._without_no_votes(names, counts, counted)
+        names, counts = self._drop_no_vote_columns(names, counts, counted)
         labels, positions = self._labels_of_columns(names, counts.sum(0))
         codes, first = _codes(self.keys[rows])
         if len(first) < len(codes) and not counted:
@@ -169,49 +171,56 @@ class _Reader:
             items, labels, summed[voted], "counts", left_out=left_out, totals=total is not None, percent=percent
         )
 
-    def _without_no_votes(self, names: list[str], counts: np.ndarray, counted: bool) -> tuple[list[str], np.ndarray]:
-        """Return the labels and their columns (N, C) without those in ``no_vote``; shares keep their sums."""
-        use = np.array([name not in self.no_vote for name in names])
-        if not use.any():
+    def _drop_no_vote_columns(
+        self, names: list[str], counts: np.ndarray, counted: bool
+    ) -> tuple[list[str], np.ndarray]:
+        """Drop the label columns that ``no_vote`` names, and return the other names and their columns (N, C).
+
+        Votes in the dropped columns are lost, but shares are rescaled to the sum that their row had before.
+        """
+        is_kept = np.array([name not in self.no_vote for name in names])
+        if not is_kept.any():
             raise LDLError(f"{self.name}: all label columns are in no_vote; leave out those that are labels")
         self.notes += unused(self.no_vote, names, "no_vote", self.name)
-        sums, dropped = counts.sum(1), counts[:, ~use].sum()
-        names, counts = [name for name, is_label in zip(names, use) if is_label], counts[:, use]
-        if dropped:
+        sums, votes_left_out = counts.sum(1), counts[:, ~is_kept].sum()
+        names, counts = [name for name, is_label in zip(names, is_kept) if is_label], counts[:, is_kept]
+        if votes_left_out:
             unit = "votes" if counted else "shares"
-            self.notes.append(f"{self.name}: {dropped:.10g} {unit} of {some(self.no_vote)} are no votes and left out")
-        if dropped and not counted:
+            self.notes.append(
+                f"{self.name}: {votes_left_out:.10g} {unit} of {some(self.no_vote)} are no votes and left out"
+            )
+        if votes_left_out and not counted:
             counts *= np.divide(sums, counts.sum(1), out=np.zeros_like(sums), where=counts.sum(1) > 0)[:, None]
         return names, counts
 
     def _labels_of_columns(self, names: list[str], votes: np.ndarray) -> tuple[LabelSpace, np.ndarray]:
         """Return the label space of columns with these names, and the position of each. Raises LDLError."""
         columns = some(list(map(str, self.columns.labels)))
-        doubled = f"{self.name}: the label columns {columns} name a label twice; add them up"
+        duplicate_label = f"{self.name}: the label columns {columns} name a label twice; add them up"
         if len(set(names)) < len(names):
-            raise LDLError(doubled)
+            raise LDLError(duplicate_label)
         labels, positions, notes = label_space(names, votes, self.name, self.label_type, self.order)
         if len(set(positions[positions >= 0])) < (positions >= 0).sum():
-            raise LDLError(doubled)
+            raise LDLError(duplicate_label)
         self.notes += notes
-        if wrong := [name for name, position in zip(names, positions) if position < 0]:
+        if unlisted := [name for name, position in zip(names, positions) if position < 0]:
             raise LDLError(
-                f"{self.name}: the label columns {some(wrong)} are not in the order "
+                f"{self.name}: the label columns {some(unlisted)} are not in the order "
                 f"{some(list(map(str, self.order)))}; give the order all labels"
             )
         return labels, positions
 
     def from_votes(self) -> Annotations:
         """Read single votes, in the long layout or in a matrix."""
-        cells, rows, raters = self._cells()
+        cells, rows, raters = self._vote_cells()
         answers = answers_of(cells, self.order, self.no_vote, self.multiple, self.name, self.notes)
         voters = None if raters is None else spellings(raters)
-        voted = self._check_votes(np.flatnonzero([bool(answer) for answer in answers]), rows, voters)
-        texts = np.array([text for cell in voted for text in answers[cell]], object)
+        used_cells = self._check_votes(np.flatnonzero([bool(answer) for answer in answers]), rows, voters)
+        texts = np.array([text for cell in used_cells for text in answers[cell]], object)
         if not len(texts):
             columns = [self.columns.vote] if self.columns.layout == "long" else self.columns.raters
             raise LDLError(f"{self.name} has no vote; fill in {', '.join(map(str, columns[:8]))}")
-        cell_of = np.repeat(voted, [len(answers[cell]) for cell in voted])
+        cell_of = np.repeat(used_cells, [len(answers[cell]) for cell in used_cells])
         rows = rows[cell_of]
         labels, label_of = self._labels_of_votes(texts)
         items, first = _codes(self.keys[rows])
@@ -241,14 +250,15 @@ class _Reader:
         labels, positions, notes = label_space(names, votes, self.name, self.label_type, self.order)
         self.notes += notes
         label_of = positions[codes]
-        if (lost := label_of < 0).any():
+        if (foreign := label_of < 0).any():
             raise LDLError(
-                f"{self.name}: {int(lost.sum())} votes are for no label of the order, the first is {texts[lost][0]!r}; "
-                f"the labels are {some(list(labels.names))}; correct the vote, or pass it as no_vote"
+                f"{self.name}: {int(foreign.sum())} votes are for no label of the order, the first is "
+                f"{texts[foreign][0]!r}; the labels are {some(list(labels.names))}; correct the vote, or pass it as "
+                "no_vote"
             )
         return labels, label_of
 
-    def _cells(self) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
+    def _vote_cells(self) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
         """Return the cells of votes, with the row and the rater of each; raters are None if they are unknown."""
         columns, table = self.columns, self.table
         if columns.layout == "long":
@@ -262,7 +272,10 @@ class _Reader:
         return cells, np.repeat(used, len(raters)), np.tile(raters, len(used))
 
     def _check_votes(self, cells: np.ndarray, rows: np.ndarray, voters: np.ndarray | None) -> np.ndarray:
-        """Return those of the ``cells`` with votes that count, by ``duplicates``. Raises LDLError."""
+        """Return the ``cells`` whose votes count, by ``duplicates``.
+
+        Raises LDLError for a vote without item or rater, and for a repeated vote if ``duplicates`` is ``error``.
+        """
         keys = self.keys[rows[cells]]
         names = None if voters is None else voters[cells]
         nameless = (keys == "") if names is None else (keys == "") | (names == "")
@@ -275,9 +288,11 @@ class _Reader:
         if names is None:
             return cells
         items, raters = _codes(keys)[0], _codes(names)[0]
+        # One number for each pair of item and rater.
         pairs = pd.Series(items.astype(np.int64) * (raters.max(initial=0) + 1) + raters)
         repeats = "votes are by a rater who has voted on the item before, the first by"
-        return cells[self._chosen(pairs, repeats, lambda vote: f"{names[vote]!r} on {keys[vote]!r}")]
+        fix = "keep one vote per rater and item"
+        return cells[self._counts_once(pairs, repeats, fix, lambda vote: f"{names[vote]!r} on {keys[vote]!r}")]
 
     def groups(self, items: np.ndarray) -> np.ndarray:
         """Return the group of each item (N,). Raises LDLError for an item without a group, or with several."""
@@ -306,17 +321,26 @@ class _Reader:
                 "it in"
             )
         repeats = f"rows repeat an item of {item}, the first is"
-        return self._chosen(pd.Series(keys), repeats, lambda row: repr(keys[row]))
+        return self._counts_once(pd.Series(keys), repeats, "add up their votes", lambda row: repr(keys[row]))
 
-    def _chosen(self, keys: pd.Series, repeats: str, shown: Callable[[int], str]) -> np.ndarray:
-        """Return which of repeated keys count. Raises LDLError if none may repeat."""
-        twice = keys.duplicated().to_numpy()
-        if not twice.any():
+    def _counts_once(self, keys: pd.Series, repeats: str, fix: str, describe: Callable[[int], str]) -> np.ndarray:
+        """Return which entries count (bool) when keys repeat, by ``duplicates``.
+
+        Args:
+            keys: Key of each entry.
+            repeats: Begins the message about repeated keys, after their number.
+            fix: Remedy in the error.
+            describe: Returns the words for the first repeated entry, by its position.
+
+        Raises:
+            LDLError: A key repeats, and ``duplicates`` is ``error``.
+        """
+        repeated = keys.duplicated().to_numpy()
+        if not repeated.any():
             return np.ones(len(keys), bool)
-        message = f"{self.name}: {int(twice.sum())} {repeats} {shown(int(twice.argmax()))}"
+        message = f"{self.name}: {int(repeated.sum())} {repeats} {describe(int(repeated.argmax()))}"
         if self.duplicates == "error":
-            add = "add up their votes" if repeats.startswith("rows") else "keep one vote per rater and item"
-            raise LDLError(f"{message}; {add}, or pass duplicates first, last or keep")
+            raise LDLError(f"{message}; {fix}, or pass duplicates first, last or keep")
         if self.duplicates == "keep":
             self.notes.append(f"{message}; all count")
             return np.ones(len(keys), bool)
@@ -338,13 +362,13 @@ class _Reader:
 
 
 def _codes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number (N,) of each key in the order of appearance, and the place where each appears first."""
+    """Number the keys by first appearance; return each key's number (N,), and the position of each first appearance."""
     codes, _ = pd.factorize(keys)
     return codes, np.flatnonzero(~pd.Series(codes).duplicated().to_numpy())
 
 
 def _as_keys(entries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return entries as they are, but text in its spelling."""
+    """Return the entries, with text replaced by its spelling in ``keys``."""
     if entries.dtype.kind != "O":
         return entries
     return _objects(key if isinstance(entry, str) else entry for entry, key in zip(entries, keys))
@@ -405,7 +429,7 @@ def _without_headings(
 
 
 def _unclear_columns(table: pd.DataFrame, columns: VoteColumns, options: VoteOptions, name: str) -> list[str]:
-    """Return notes about columns that a usual name does not decide, and about those beside votes."""
+    """Return notes about roles that several columns may have, and about columns that describe votes."""
     notes = []
     roles: tuple[tuple[Role, Any], ...] = (("item", columns.item), ("rater", columns.rater), ("vote", columns.vote))
     for role, column in roles:

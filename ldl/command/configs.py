@@ -1,7 +1,8 @@
-"""Configurations: found by name or path, read once, and merged with the classes that a command line names.
+"""Find configurations by name or path, read them, and merge them with the classes that a command line names.
 
-jsonargparse would pass on the arguments of an earlier class: SGD would get AdamW's weight decay. Here a class that is
-named again has its own defaults, and those options given before that it also has.
+If a class replaces an earlier one, jsonargparse passes on the arguments of the earlier class, so that SGD would get
+AdamW's weight decay. Here the new class starts from its own defaults. Of the options that the command line gives before
+the new class, only those that the new class has are kept.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ USUAL_LOGGERS = "ldl.run.loggers.UsualLoggers"
 def merge_configs(contents: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return the content of several configurations as one; later ones come first."""
     content: dict[str, Any] = {"model": {"optimizer": OPTIMIZER}}
-    for each in contents:
-        content = merge(content, _with_init_args(each))
+    for config in contents:
+        content = merge(content, _with_init_args(config))
     return content
 
 
@@ -77,7 +78,7 @@ def entry(content: Any, key: str) -> Any:
 
 
 def _with_init_args(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a file with the options of a class below ``init_args``, also if it names no class."""
+    """Return the content of a file, with options of a class below ``init_args`` if the file does not name the class."""
     for key in BASES:
         above, _, name = key.rpartition(".")
         options = entry(content, key)
@@ -87,7 +88,7 @@ def _with_init_args(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_form(key: str, content: Any) -> None:
-    """Raise LDLError if a file has the options of a class beside its name, or none where they belong."""
+    """Raise LDLError if the options of a class stand beside ``class_path``, or if ``init_args`` is no mapping."""
     if not isinstance(content, dict) or "class_path" not in content:
         return
     options = content.get("init_args")
@@ -98,24 +99,27 @@ def _check_form(key: str, content: Any) -> None:
 
 
 def _with_class(key: str, content: dict[str, Any], arguments: list[Argument]) -> tuple[dict[str, Any], list[Argument]]:
-    """Move the class that arguments name last for ``key`` into the configuration."""
-    naming = [
+    """Move the class that the last naming argument for ``key`` names into the configuration.
+
+    Arguments that name an earlier class are dropped, and so are earlier options that the last class does not have.
+    """
+    naming_numbers = [
         number
         for number, each in enumerate(arguments)
         if each.value and each.name.startswith("--") and each.option.removesuffix(".class_path") == key
     ]
-    if not naming:
+    if not naming_numbers:
         return content, arguments
-    last = naming[-1]
+    last = naming_numbers[-1]
     path = with_current_paths(arguments[last].value)
-    named: Any = read_option(arguments[last].name, path)
+    named_class: Any = read_option(arguments[last].name, path)
     for name in reversed(key.split(".")):
-        named = {name: named}
+        named_class = {name: named_class}
     cls = find_class(key, path)
     options = inspect.signature(cls).parameters if cls else ()
-    before = [each for number, each in enumerate(arguments[:last]) if number not in naming]
-    kept = [each for each in before if _is_taken(each, key, options)]
-    return merge(content, named), [*kept, *arguments[last + 1 :]]
+    earlier = [each for number, each in enumerate(arguments[:last]) if number not in naming_numbers]
+    kept = [each for each in earlier if _is_taken(each, key, options)]
+    return merge(content, named_class), [*kept, *arguments[last + 1 :]]
 
 
 def _is_taken(argument: Argument, key: str, options: Collection[str]) -> bool:
@@ -125,7 +129,7 @@ def _is_taken(argument: Argument, key: str, options: Collection[str]) -> bool:
 
 
 ONE_WITH_THE_DEFAULT = "digits_ldlf"
-"""A name of ``configs/default.yaml``."""
+"""Second name of ``configs/default.yaml``, unless a shipped file has this name."""
 
 MAX_PIPED = 10**5
 """Largest number of bytes of a configuration from a pipe, which becomes a word of the command line."""
@@ -167,13 +171,13 @@ def find_config(name: str) -> str:
         return str(root / path)
     folder = configs_folder()
     files, parts = shipped(folder), Path(re.sub(r"\.ya?ml$", "", path)).parts
-    if "configs" in parts:
+    if "configs" in parts:  # keep what follows the last one
         parts = parts[len(parts) - parts[::-1].index("configs") :]
     name = _name(parts)
     if name in files:
         return str(files[name])
-    near = did_you_mean(name, files) or f"; {folder} holds the shipped ones"
-    raise LDLError(f"configuration {path} does not exist{near}")
+    hint = did_you_mean(name, files) or f"; {folder} holds the shipped ones"
+    raise LDLError(f"configuration {path} does not exist{hint}")
 
 
 def read_config(name: str | Path) -> dict[str, Any]:
@@ -210,7 +214,7 @@ def _read_stream(argument: Argument) -> Argument:
 
 
 def with_current_paths(text: str) -> str:
-    """Replace the import paths of classes that have moved."""
+    """Return a text with the current import paths of classes that have moved."""
     return re.sub(r"\b[A-Za-z_]\w*(?:\.\w+)+", lambda match: current_path(match[0]), text)
 
 
@@ -232,13 +236,14 @@ def merge(before: Any, now: Any) -> Any:
     if isinstance(before, str) and isinstance(now, dict):
         before = {"class_path": before}
     if isinstance(before, dict) and "class_path" in before and isinstance(now, dict):
-        now = now if {"class_path", "init_args", "dict_kwargs"} & now.keys() else {"init_args": now}
+        # Bare options are options of the class.
+        now = now if CLASS_KEYS & now.keys() else {"init_args": now}
     if not isinstance(before, dict) or not isinstance(now, dict | str):
         return now
     if "class_path" in before and class_name(now) not in (None, class_name(before)):
-        return now
+        return now  # another class
     if isinstance(now, str):
-        if before.keys() == {"init_args"}:
+        if before.keys() == {"init_args"}:  # options that were given before their class
             return {"class_path": now, **before}
         return before if "class_path" in before else now
     return before | {name: merge(before.get(name), value) for name, value in now.items()}
@@ -253,6 +258,7 @@ def class_name(value: Any) -> str | None:
 def _load(name: str) -> dict[str, Any]:
     path = find_config(name)
     if not os.path.exists(path):
+        # Text with a colon, a brace or a line break is YAML itself, not a path.
         return _parsed("-c", path) if re.search(r"[:{\n]", path) else _read(path, None)
     state = os.stat(path)
     return _read(path, (state.st_mtime_ns, state.st_size, state.st_ino))
@@ -260,7 +266,7 @@ def _load(name: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _read(path: str, state: object) -> dict[str, Any]:
-    """Read a file once as long as its ``state`` is the same."""
+    """Read a file, or return the cached content if ``state`` (time, size and inode of the file) is the same."""
     return _parsed(path, read_text(Path(path), "configuration", "correct -c"))
 
 
@@ -281,7 +287,8 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
 def _with_current_options(content: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration whose options that have moved stand at their current places.
 
-    Complete configurations of older runs have them also beside classes without them; then their defaults, 0, go.
+    The complete configuration of an older run holds these options even if its class does not have them. Such an option
+    is dropped if its value is 0, the default.
     """
     for old, current in OPTIONS.items():
         group, name = old.split(".")

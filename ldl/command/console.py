@@ -1,4 +1,7 @@
-"""The console command ``ldl``: ``ldl OPTIONS`` is ``python train.py OPTIONS``, ``ldl SUBCOMMAND ...`` is no run."""
+"""The console command ``ldl``.
+
+``ldl OPTIONS`` starts a run, as ``python train.py OPTIONS`` does. ``ldl SUBCOMMAND ...`` calls a registered function.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,18 @@ from ldl.plugins import registered
 from ldl.run.output import ignore_broken_pipes
 
 GROUP = "ldl.commands"
-"""Group of entry points by which ldl and other packages register subcommands: a function of the words behind the name.
+"""Group of entry points by which ldl and other packages register subcommands.
 
-The first line of its docstring is its line in the help."""
+An entry point is a function that takes the command line after the subcommand's name, as a list of strings. The help
+shows the first line of its docstring."""
 
 
 def command(args: list[str] | None = None) -> None:
-    """Run a command line, None for that of the process. A user's mistake ends in one line and exit code 2."""
+    """Run a subcommand, or a training run if the command line begins with an option.
+
+    ``args`` None uses the command line of the process. A user's mistake ends in one line on standard error and exit
+    code 2.
+    """
     words = sys.argv[1:] if args is None else args
     if not words or words[0].startswith("-"):
         main(args)
@@ -28,6 +36,7 @@ def command(args: list[str] | None = None) -> None:
     with ignore_broken_pipes():
         try:
             run = find_subcommand(name)
+            # Imported late, because this module imports torch and Lightning.
             with import_module("ldl.command.messages").user_errors():
                 run(rest)
         except LDLError as error:
@@ -36,7 +45,7 @@ def command(args: list[str] | None = None) -> None:
 
 
 def find_subcommand(name: str) -> Callable[[list[str]], None]:
-    """Import a subcommand. Raises LDLError for an unknown one, and for one of another package that fails to import."""
+    """Return the function of a subcommand. Raises LDLError if the name is unknown, or if its import fails."""
     subcommands = registered(GROUP)
     if name not in subcommands:
         raise LDLError(
@@ -50,20 +59,20 @@ def find_subcommand(name: str) -> Callable[[list[str]], None]:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Parse a command line of ``train.py``, None for that of the process, and run it.
+    """Parse a command line of ``train.py`` and run it.
 
-    A user's mistake ends in one line on standard error and exit code 2; Ctrl-C, SIGTERM and SIGHUP in one line and
-    128 + signal.
+    ``args`` None uses the command line of the process. A user's mistake ends in one line on standard error and exit
+    code 2. Ctrl-C, SIGTERM and SIGHUP end in one line and exit code 128 + signal.
     """
     words = sys.argv[1:] if args is None else args
     if "--version" in words:
         print(f"ldl {importlib.metadata.version('ldl')}")
         sys.exit(0)
-    collects = gc.isenabled()
-    gc.disable()  # a collection during imports takes a fifth of their time and finds nothing
+    was_enabled = gc.isenabled()
+    gc.disable()  # garbage collection takes a fifth of the time of the imports and frees nothing
     try:
         run = import_module("ldl.run.main")
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()
     run.main(args)

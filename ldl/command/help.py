@@ -41,46 +41,49 @@ PARSERS_OWN = [
     ("--print_config", "Print the whole configuration, and run nothing."),
     ("--version", "Print the version."),
 ]
+"""Options of the parser itself, which belong to no class."""
 LEFT = 22
 """Width of the names on the first page."""
 
 
 def help_page(arguments: Iterable[Argument]) -> str | None:
-    """Return the help page that a command line requests; None if it requests none, or a page that the parser prints.
+    """Return the help page that a command line requests.
+
+    Returns None if it requests no page, or a page that the parser prints itself.
 
     Raises:
         LDLError: there is no such class or group.
     """
     for name, value, _ in arguments:
         if name in ("-h", "--help"):
-            return _front()
+            return _front_page()
         if name.startswith("--help."):
-            return _group(name.removeprefix("--help."))
+            return _group_page(name.removeprefix("--help."))
         key = name.removeprefix("--").removesuffix(".help")
         if name.endswith(".help") and key in OURS:
-            return _chosen(key, value) if value and not value.startswith("-") else "\n".join(_names(key))
+            return _class_page(key, value) if value and not value.startswith("-") else "\n".join(_class_rows(key))
     return None
 
 
 def heads(args: list[str]) -> None:
     """List the heads with how each learns and what it takes, or all about one."""
-    _show(args, "heads", heads.__doc__, "model.head", "a head")
+    _print_classes(args, "heads", heads.__doc__, "model.head", "a head")
 
 
 def data(args: list[str]) -> None:
     """List the data sets with files, source and protocols, or all about one."""
-    _show(args, "data", data.__doc__, "data", "a data module")
+    _print_classes(args, "data", data.__doc__, "data", "a data module")
 
 
-def _show(args: list[str], command: str, doc: str | None, key: str, what: str) -> None:
+def _print_classes(args: list[str], command: str, doc: str | None, key: str, what: str) -> None:
     parser = CommandParser(command, doc)
     parser.add_argument("name", nargs="?", help=f"{what}, for all its options")
     name = parser.parse_args(args).name
     silence()
     discover()
     if name is None:
-        print(_list(key))
-    elif (page := _chosen(key, name)) is not None:
+        print(_class_list(key))
+    elif (page := _class_page(key, name)) is not None:
         print(page)
     else:
         paths = [_path(cls) for cls in known(key) if cls.__name__ == name.rpartition(".")[2]]
@@ -89,11 +92,11 @@ def _show(args: list[str], command: str, doc: str | None, key: str, what: str) -
 
 
 def known(key: str) -> list[type]:
-    """Return the classes that an option can name, by name."""
+    """Return the classes that the option ``key`` can name, in alphabetical order."""
     return sorted(dict.fromkeys(subclasses(BASES[key])), key=lambda cls: cls.__name__.lower())
 
 
-def _front() -> str:
+def _front_page() -> str:
     run = program()
     lines = [
         "Models whose output is a label distribution: how much each label describes an instance.",
@@ -103,7 +106,7 @@ def _front() -> str:
         _row("ldl SUBCOMMAND ...", "see below"),
     ]
     for key in OURS:
-        lines += ["", *_names(key)]
+        lines += ["", *_class_rows(key)]
     lines += ["", "Stages: --stage NAME", *(_row(name, stage.text) for name, stage in stages().items())]
     lines += ["", "Subcommands:", *(_row(name, line) for name, line in summaries().items()), "", "Options:"]
     lines += [_row(name, text) for name, text in PARSERS_OWN]
@@ -122,12 +125,12 @@ def _first_sentence(doc: str | None) -> str:
     return (doc or "").partition("\n")[0].partition(". ")[0].rstrip(".")
 
 
-def _names(key: str) -> list[str]:
+def _class_rows(key: str) -> list[str]:
     title = f"{TITLES[key]}: --{key} NAME; --{key}.help NAME prints the options of one"
     return [title, *(_row(cls.__name__, _summary(cls)) for cls in known(key))]
 
 
-def _group(name: str) -> str:
+def _group_page(name: str) -> str:
     if name not in GROUPS:
         raise LDLError(
             f"there is no help on {name!r}{did_you_mean(name, GROUPS)}; pass --help.{', --help.'.join(GROUPS)}"
@@ -135,7 +138,11 @@ def _group(name: str) -> str:
     return "\n".join(_options(GROUPS[name][0], name, without=("head", "backbone")))
 
 
-def _chosen(key: str, given: str) -> str | None:
+def _class_page(key: str, given: str) -> str | None:
+    """Return the page of a class; None for an import path or value that names no class of this kind.
+
+    Raises LDLError if ``given`` looks like the name of a class, and there is none.
+    """
     cls = find_class(key, given)
     if cls is None and given.isidentifier() and given not in {cls.__name__ for cls in known(key)}:
         raise LDLError(no_class(key, given))
@@ -145,29 +152,36 @@ def _chosen(key: str, given: str) -> str | None:
     return "\n".join([f"{cls.__name__} ({_path(cls)})", *traits, "", _text(cls), "", *_options(cls, key)])
 
 
-def _list(key: str) -> str:
+def _class_list(key: str) -> str:
     lines = []
     for cls in known(key):
-        own = "" if cls.__module__.startswith("ldl.") else f" ({cls.__module__})"
+        package = "" if cls.__module__.startswith("ldl.") else f" ({cls.__module__})"
         traits = {name: value for name, value in _traits(cls).items() if value}
         short = "".join(f"{traits.pop(name)}; " for name in ("learns", "takes") if name in traits)
-        lines += _wrapped(short + _summary(cls) + own, f"{cls.__name__:{LEFT}} ", " " * (LEFT + 1))
+        lines += _wrapped(short + _summary(cls) + package, f"{cls.__name__:{LEFT}} ", " " * (LEFT + 1))
         for name, value in traits.items():
             lines += _wrapped(f"{name}: {value}", " " * (LEFT + 1), " " * (LEFT + 3))
     return "\n".join(lines)
 
 
 def _traits(cls: type) -> dict[str, str]:
+    """Return the facts that the help lists about a data module or a head, by name; none for other classes."""
     if issubclass(cls, BASES["data"]):
-        own = options_of(cls)
-        chosen, usual = own.get("protocol"), getattr(own.get("path"), "default", None)
-        protocols = list(getattr(cls, "protocols", {})) or list(chosen.choices if chosen else ())
-        names = [Path(str(usual)).name, *(base.__name__ for base in cls.__mro__)]
-        source = next((SOURCES[name] for name in names if name in SOURCES), None)
-        traits = {} if source is None else {"files": source.layout, "from": f"{source.where} ({source.licence})"}
-        return {**traits, "protocols": ", ".join(protocols) or str(cls.protocol)}  # type: ignore[attr-defined]
-    if not issubclass(cls, Head):
-        return {}
+        return _data_traits(cls)
+    return _head_traits(cls) if issubclass(cls, Head) else {}
+
+
+def _data_traits(cls: type) -> dict[str, str]:
+    declared = options_of(cls)
+    protocol, default_path = declared.get("protocol"), getattr(declared.get("path"), "default", None)
+    protocols = list(getattr(cls, "protocols", {})) or list(protocol.choices if protocol else ())
+    names = [Path(str(default_path)).name, *(base.__name__ for base in cls.__mro__)]
+    source = next((SOURCES[name] for name in names if name in SOURCES), None)
+    traits = {} if source is None else {"files": source.layout, "from": f"{source.where} ({source.licence})"}
+    return {**traits, "protocols": ", ".join(protocols) or str(cls.protocol)}  # type: ignore[attr-defined]
+
+
+def _head_traits(cls: type[Head]) -> dict[str, str]:
     ways = {ImageHead: "fitted on images", FittedHead: "fitted", AlternatingHead: "alternating", Head: "by gradient"}
     takes = "images" if issubclass(cls, ImageHead) else "bags" if cls.takes_bags else "rows"
     return {
@@ -199,8 +213,8 @@ def _options(cls: type, key: str, without: Iterable[str] = ()) -> list[str]:
     ranges, lines = options_of(cls), []
     for name, parameter in signature.parameters.items():
         if name not in without:
-            known = ranges.get(name)
-            accepted = "" if known is None else known.range + (known.what and f", {known.what}")
+            declared = ranges.get(name)
+            accepted = "" if declared is None else declared.range + (declared.what and f", {declared.what}")
             text = texts.get(name, "")
             lines += _option(f"--{key}.{name}", parameter.annotation, parameter.default, text, accepted)
     return lines
@@ -214,9 +228,10 @@ def _option(name: str, kind: Any, default: Any, text: str, accepted: str = "") -
 
 
 def _type(kind: Any) -> str:
-    """Return a type without the modules of classes."""
-    empty = kind is inspect.Parameter.empty
-    text = "" if empty else kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    """Return a type as text, without the modules of classes; empty without an annotation."""
+    if kind is inspect.Parameter.empty:
+        return ""
+    text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
     return re.sub(r"\b(?:\w+\.)+(?=[A-Za-z])", "", text).replace("NoneType", "null").replace("None", "null")
 
 

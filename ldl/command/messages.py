@@ -30,7 +30,7 @@ LONGEST = 300
 NOT_FOUND = r"given class_path '([\w.]+)':\s*(?:module .* has no attribute|No module named)"
 
 IN_WORDS = {"NoneType": "null", "tuple": "a list, such as [1, 2]", "collections.abc.Sequence": "a list, such as [a, b]"}
-"""Types whose names would not help."""
+"""Types whose names would not help a user, with words for them."""
 
 SPEAKERS = {
     "pytorch_lightning": "the trainer does not accept its options",
@@ -38,11 +38,13 @@ SPEAKERS = {
     "torch.optim": "the optimiser or scheduler does not accept its options",
     "albumentations": "an image transform does not accept its options",
 }
-"""Packages whose errors are about options, with the beginning of the message."""
+"""Packages whose errors are about options, with the beginning of our message."""
 COMPLAINTS = (MisconfigurationException, ValueError, TypeError, LookupError, RuntimeError, ArithmeticError, ImportError)
+"""Errors by which the packages in ``SPEAKERS`` report options."""
 RESTORES = "pytorch_lightning.trainer.connectors.checkpoint_connector"
 """The module that restores loops, optimisers and callbacks from a checkpoint."""
 SHORTAGES = ("can't allocate memory", "not enough memory", "Storage size calculation overflowed")
+"""Texts of torch's errors about a lack of memory."""
 
 LIBRARIES = (
     "ldl", "torch", "torchvision", "torchmetrics", "timm", "pytorch_lightning", "lightning_fabric", "jsonargparse",
@@ -75,7 +77,7 @@ def one_line(message: str) -> str:
     key = ".".join(re.findall(r'Parser key "([^"]+)"', message))
     classes = re.findall(r"class_path[ =]'([\w.]+)'", message)
     if match := re.search(r"Importing '([^']+)' is not allowed, denied by the '([^']+)' entry", message):
-        return _denied(match[1], key or "the configuration", beside=match[2] == "*")
+        return _denied(match[1], key or "the configuration", found_beside=match[2] == "*")
     if classes and (match := re.search(r"Option '([^']+)' is not accepted", message)):
         return _unknown_option(match[1], key, classes[-1])
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
@@ -85,37 +87,40 @@ def one_line(message: str) -> str:
         r"Multiple subclasses with name (\S+)\. Give the full class path to avoid ambiguity: (.*)\.", message
     ):
         return f"{key}: there are several classes {match[1]!r}; give the full path, one of {match[2]}"
-    inner = _innermost(message)
-    kinds = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", inner)
-    is_class = set(kinds) <= {"NoneType"}
-    if is_class and (match := re.search(rf"Expected a dot import path string: (\S+)|{NOT_FOUND}", message)):
+    innermost = _innermost(message)
+    types = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", innermost)
+    only_class = set(types) <= {"NoneType"}
+    if only_class and (match := re.search(rf"Expected a dot import path string: (\S+)|{NOT_FOUND}", message)):
         name = match[1] or match[2]
         unknown = no_class(key, name) if match[1] and key in BASES else f"{key}: there is no class {name!r}"
         return f"{unknown}{_left_out()}; correct its name or import path"
     if match := re.search(r"is abstract\n(?:.*\n)*?.*NestedArg\(key='([^']+)'", message):
         example = " TabularLDL; ldl data lists all" if key == "data" else " CLASS"
         return f"--{key}.{match[1]} is given, but no {key} to have it; name its class too, as in --{key}{example}"
-    value = re.search(r"(?:Got|Given) value: (.*?)(?:\. Got value: .*)?$", inner, re.MULTILINE)
-    if value and (match := re.search(r"Literal\[(.*?)\]", inner)):
-        return f"{key} is {value[1]!r}, but must be one of {match[1]}{' or null' if kinds else ''}"
-    if match := re.search(r"Not of type \w+: (.*)", inner):
+    value = re.search(r"(?:Got|Given) value: (.*?)(?:\. Got value: .*)?$", innermost, re.MULTILINE)
+    if value and (match := re.search(r"Literal\[(.*?)\]", innermost)):
+        return f"{key} is {value[1]!r}, but must be one of {match[1]}{' or null' if types else ''}"
+    if match := re.search(r"Not of type \w+: (.*)", innermost):
         return f"{key}{f' is {value[1]!r}' if value else ''}: {match[1]}"
-    if value and kinds and "Namespace(" not in value[1]:
-        bad = re.sub(r"^NestedArg\(.*val=(.*)\)$", r"\1", value[1]).strip("'")
-        if bad.startswith("{") and "class_path" not in bad and key in BASES:
-            bad = re.sub(r"^\{'init_args': (.*)\}$", r"\1", bad)
-            return f"{key} has options, {bad}, and no class to have them; name it, as in -c RUN before this file"
-        kinds = [IN_WORDS.get(kind, kind) for kind in kinds if "ldl." not in kind] or kinds
-        return f"{key} is {bad!r}, but must be {' or '.join(dict.fromkeys(kinds))}"
+    if value and types and "Namespace(" not in value[1]:
+        shown = re.sub(r"^NestedArg\(.*val=(.*)\)$", r"\1", value[1]).strip("'")
+        if shown.startswith("{") and "class_path" not in shown and key in BASES:
+            shown = re.sub(r"^\{'init_args': (.*)\}$", r"\1", shown)
+            return f"{key} has options, {shown}, and no class to have them; name it, as in -c RUN before this file"
+        types = [IN_WORDS.get(kind, kind) for kind in types if "ldl." not in kind] or types
+        return f"{key} is {shown!r}, but must be {' or '.join(dict.fromkeys(types))}"
     return _shortened(message)
 
 
 def _innermost(message: str) -> str:
-    """Return the lines of a message below the option that it names last, without those of other types of its class."""
+    """Return the lines that are nested below the last option of a message.
+
+    The first line that is not indented more deeply belongs to another type that jsonargparse has tried.
+    """
     lines = message.splitlines()
-    at = max((number for number, line in enumerate(lines) if "Parser key" in line), default=-1)
-    depth = _depth(lines[at]) if at >= 0 else -1
-    return "\n".join(takewhile(lambda line: not line or _depth(line) > depth, lines[at + 1 :]))
+    option_line = max((number for number, line in enumerate(lines) if "Parser key" in line), default=-1)
+    option_depth = _depth(lines[option_line]) if option_line >= 0 else -1
+    return "\n".join(takewhile(lambda line: not line or _depth(line) > option_depth, lines[option_line + 1 :]))
 
 
 def _depth(line: str) -> int:
@@ -128,8 +133,8 @@ def _unknown_option(name: str, key: str, path: str) -> str:
     return no_option_of(path.rpartition(".")[2], name.rpartition(".")[2], options)
 
 
-def _denied(path: str, key: str, beside: bool) -> str:
-    if not beside:
+def _denied(path: str, key: str, found_beside: bool) -> str:
+    if not found_beside:
         return f"{key} names {path}, which runs commands or loads code; name a class that makes such a part"
     return (
         f"{key} names {path}: the configuration found beside the checkpoint may name classes of {', '.join(ALLOWED)} "
@@ -138,8 +143,8 @@ def _denied(path: str, key: str, beside: bool) -> str:
 
 
 def _left_out() -> str:
-    """Return why plugins failed to import: the unknown class may be theirs."""
-    return "".join(f"; plugin {what} was left out: {reason[:200]}" for what, reason in left_out.items())
+    """Return why plugins failed to import, because one of them may define an unknown class."""
+    return "".join(f"; plugin {plugin} was left out: {reason[:200]}" for plugin, reason in left_out.items())
 
 
 @contextmanager
@@ -168,7 +173,7 @@ def explain(error: Exception) -> str | None:
     text = _shortened(str(error))
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(words in text for words in SHORTAGES):
         return f"not enough memory: {text}; use smaller batches, fewer trees or smaller layers"
-    if (line := _of_plugin(error)) is not None:
+    if (line := _plugin_error(error)) is not None:
         return line
     modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
     if RESTORES in modules:
@@ -178,21 +183,21 @@ def explain(error: Exception) -> str | None:
         # A class that jsonargparse could not build; the message lists the other types that it has tried.
         reason = re.split(r"\n\s*Given value type:", str(error).rpartition("Errors:\n")[2])[0]
         return _shortened(re.split(r"\n\s*- (?:Import path|Expected)", reason)[0]).removeprefix("- ")
-    speaker = next((name for name in SPEAKERS if f"{raised_by}.".startswith(f"{name}.")), None)
-    return f"{SPEAKERS[speaker]}: {text}" if speaker and isinstance(error, COMPLAINTS) else None
+    package = next((name for name in SPEAKERS if f"{raised_by}.".startswith(f"{name}.")), None)
+    return f"{SPEAKERS[package]}: {text}" if package and isinstance(error, COMPLAINTS) else None
 
 
-def _of_plugin(error: Exception) -> str | None:
-    """Return the class, method and place of an error inside a plugin's class; None for other errors."""
-    found = None
+def _plugin_error(error: Exception) -> str | None:
+    """Describe an error inside a plugin's class by the innermost class and method, file and line; None for others."""
+    message = None
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if owner := _owner(frame):
-            kind = f"{type(error).__name__}: {_shortened(str(error))}".rstrip(": ")
-            found = f"{owner}.{frame.f_code.co_name} raised {kind} ({frame.f_code.co_filename}:{line})"
-    return found and f"{found}; LDL_TRACEBACK=1 shows the whole traceback"
+        if owner := _plugin_class(frame):
+            reason = f"{type(error).__name__}: {_shortened(str(error))}".rstrip(": ")
+            message = f"{owner}.{frame.f_code.co_name} raised {reason} ({frame.f_code.co_filename}:{line})"
+    return message and f"{message}; LDL_TRACEBACK=1 shows the whole traceback"
 
 
-def _owner(frame: FrameType) -> str | None:
+def _plugin_class(frame: FrameType) -> str | None:
     """Return the name of the plugin's class whose method a frame runs."""
     if str(frame.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
         return None

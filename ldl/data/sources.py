@@ -36,14 +36,21 @@ SETS = {
     "Yeast_spo5.mat": "4342a7b67ed494339553e1612f1840f365969ae1",
     "Yeast_spoem.mat": "0c1469aa093558fdbb736fb6c7ef5664d8bb3981",
 }
-"""File names and checksums, which are git's names of the contents in that commit."""
+"""File names and checksums; a checksum is git's blob hash of the file in that commit, see :func:`git_blob`."""
 TIMEOUT = 30.0
 """Seconds without a byte after which a download fails."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: its name, its origin, its licence, and its layout below the data folder."""
+    """Origin of a public data set.
+
+    Attributes:
+        name: Name of the set in messages.
+        where: Page or package that provides the set.
+        licence: Licence or terms of use.
+        layout: Files below the data folder.
+    """
 
     name: str
     where: str
@@ -141,7 +148,7 @@ for _file in SETS:
 
 
 def known_source(data: object) -> Source | None:
-    """Return the source of a data module's set, by its file or its class; None for a user's own set."""
+    """Return the source of a data module's set, by the name of its file or class; None for a user's own set."""
     file = Path(str(getattr(data, "path", None) or "")).name
     names = [file, *(base.__name__ for base in type(data).__mro__)]
     return next((SOURCES[name] for name in names if name in SOURCES), None)
@@ -153,7 +160,7 @@ def absent(name: str, path: Path, root: Path | None = None, fix: str = "--data.p
     Args:
         name: Class of the data module, or name of the file.
         path: Path where the set was expected.
-        root: The data folder, if it was expected below it.
+        root: The data folder, if ``path`` is below it.
         fix: Options that set another path.
     """
     source = SOURCES[name]
@@ -186,8 +193,8 @@ def download_set(name: str, path: Path) -> None:
             if path.is_file():
                 return
             print(f"downloading {url} to {path}", flush=True)
-            with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, partial.open("wb") as stream:
-                shutil.copyfileobj(answer, stream)
+            with urllib.request.urlopen(url, timeout=TIMEOUT) as response, partial.open("wb") as stream:
+                shutil.copyfileobj(response, stream)
             if (checksum := git_blob(partial)) != SETS[name]:
                 partial.unlink()
                 raise LDLError(f"{url} is not the published file: checksum {checksum}, not {SETS[name]}; try again")
@@ -199,7 +206,7 @@ def download_set(name: str, path: Path) -> None:
 
 
 def git_blob(path: Path) -> str:
-    """Return git's name of a file's content: the SHA-1 of a header with its length, and of the content."""
+    """Return git's blob hash of a file: the SHA-1 of a header with the file's length, followed by the content."""
     digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: digest).hexdigest()

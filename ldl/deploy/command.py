@@ -1,4 +1,4 @@
-"""The subcommands ``ldl export`` and ``ldl demo`` of a checkpoint."""
+"""The subcommands ``ldl export`` and ``ldl demo``, which take a checkpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def export(args: list[str]) -> None:
     if not options.checkpoint.is_file():
         raise LDLError(f"no checkpoint at {options.checkpoint}; give a file, such as RUN/checkpoints/last.ckpt")
     out = options.out or options.checkpoint.with_suffix(".onnx")
-    print(_in_words(export_checkpoint(options.checkpoint, out, options.to, options.force)))
+    print(_describe(export_checkpoint(options.checkpoint, out, options.to, options.force)))
 
 
 def demo(args: list[str]) -> None:
@@ -47,21 +47,21 @@ def demo(args: list[str]) -> None:
     if not 0 <= options.port <= LARGEST_PORT:
         raise LDLError(f"--port {options.port} must be in 0..{LARGEST_PORT}")
     silence()
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    stop = threading.Event()
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Without this handler, the signal would end the process before it deletes its images.
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(signal_number, lambda *_: stop.set())
     with serving(options.checkpoint, options.port, options.detector) as address:
         print(f"{options.checkpoint} at {address} until Ctrl-C", flush=True)
-        ended.wait()
+        stop.wait()
         print()
 
 
-def _in_words(exported: Exported) -> str:
+def _describe(exported: Exported) -> str:
     """Return a line about an exported file: its size, and how far its results differ from torch's."""
     line = f"wrote {exported.file}, {exported.size / 1e6:.2f} MB; "
     if exported.parity is None:
         return line + "not compared with torch, because onnxruntime is not installed: pip install 'ldl[onnx]'"
-    largest, apart, rows = exported.parity
-    line += f"it differs from torch by {largest:.1g} at most, on {rows - apart} of {rows} random rows"
-    return line + (f"; {apart} lie on a threshold, where rounding decides" if apart else "")
+    largest_difference, outliers, rows = exported.parity
+    line += f"it differs from torch by {largest_difference:.1g} at most, on {rows - outliers} of {rows} random rows"
+    return line + (f"; {outliers} lie on a threshold, where rounding decides" if outliers else "")

@@ -23,14 +23,14 @@ class Softmax(Head):
     """Softmax over a linear layer (DLDL, Gao et al. 2017, and its relatives).
 
     Args:
-        objective: The loss. ``kl``: KL divergence from the target (DLDL). ``dldl_v2``: that plus
-            ``expectation_weight`` * |E - y| (Gao et al. 2018). ``ce``: cross-entropy with the label nearest to
-            the value, plus ``expectation_weight`` * |E - y| (weight 0 is DEX, Rothe et al. 2016).
-            ``mean_variance``: cross-entropy + ``mean_weight`` * (E - y)^2 / 2 + ``variance_weight`` * variance
-            (Pan et al. 2018). ``sord``: KL from softmax(-|y - y_c|^2 / sord_scale) (Diaz & Marathe 2019).
-            ``l1``: |E - y| alone. y is the value of the sample, or the target's expectation where the data
-            have none; E the prediction's expectation. On a grid, distances are summed over the axes. All but
-            ``kl`` need labels with values.
+        objective: The loss, where E is the prediction's expectation and y the value of the sample. If the data have no
+            values, y is the target's expectation. ``kl``: KL divergence from the target (DLDL). ``dldl_v2``: KL
+            divergence + ``expectation_weight`` * |E - y| (Gao et al. 2018). ``ce``: cross-entropy with the label
+            nearest to y + ``expectation_weight`` * |E - y| (weight 0 is DEX, Rothe et al. 2016).
+            ``mean_variance``: this cross-entropy + ``mean_weight`` * (E - y)^2 / 2 + ``variance_weight`` * variance of
+            the prediction (Pan et al. 2018). ``sord``: KL divergence from softmax(-|y - y_c|^2 / ``sord_scale``) over
+            the labels y_c (Diaz & Marathe 2019). ``l1``: |E - y|. On a grid, distances are summed over the axes. Every
+            objective except ``kl`` needs labels with values.
         expectation_weight: Weight of |E - y| in ``dldl_v2`` and ``ce``.
         mean_weight: Weight of the squared error in ``mean_variance``.
         variance_weight: Weight of the variance in ``mean_variance``.
@@ -76,45 +76,45 @@ class Softmax(Head):
     def loss(
         self, features: Tensor, target: Tensor, value: Tensor | None = None, weight: Tensor | None = None, **extra: Any
     ) -> dict[str, Tensor]:
-        """Return the mean objective for ``target`` (..., C), and its parts.
+        """Return the mean objective for ``target`` (..., C) as ``loss``, and each of its terms as ``loss_NAME``.
 
-        ``value`` is the label itself, (...,) or (..., 2); None uses the expectation of the target. ``weight`` (B,) are
-        the weights of the rows.
+        ``value`` is the true value, (...,) or (..., 2) for a grid; None uses the expectation of the target. ``weight``
+        (B,) are the weights of the rows.
         """
         log_p = self._log_softmax(features)
         with torch.autocast(features.device.type, enabled=False):
-            rows = self._parts(log_p, target.to(log_p.dtype), value)
-        losses = {name: mean_of(values, weight) for name, values in rows.items()}
+            terms = self._objective_terms(log_p, target.to(log_p.dtype), value)
+        losses = {name: mean_of(values, weight) for name, values in terms.items()}
         return {"loss": torch.stack(list(losses.values())).sum(), **{f"loss_{name}": v for name, v in losses.items()}}
 
-    def _parts(self, log_p: Tensor, target: Tensor, value: Tensor | None) -> dict[str, Tensor]:
+    def _objective_terms(self, log_p: Tensor, target: Tensor, value: Tensor | None) -> dict[str, Tensor]:
         """Return the terms of the objective for every row, (...,)."""
         if self.objective == "kl":
             return {"kl": _kl(log_p, target)}
         points = self.points.to(log_p.dtype)
         value = self.labels.decode(target) if value is None else value
-        true = value.to(log_p.dtype).reshape(*log_p.shape[:-1], self.labels.ndim)
+        true_value = value.to(log_p.dtype).reshape(*log_p.shape[:-1], self.labels.ndim)
         expectation = log_p.exp() @ points
-        gap = (expectation - true).abs().sum(-1)
-        squared = (points - true.unsqueeze(-2)).square().sum(-1)
+        distance = (expectation - true_value).abs().sum(-1)
+        squared_distances = (points - true_value.unsqueeze(-2)).square().sum(-1)
         if self.objective == "l1":
-            return {"l1": gap}
+            return {"l1": distance}
         if self.objective == "dldl_v2":
-            return {"kl": _kl(log_p, target), "expectation": self.expectation_weight * gap}
+            return {"kl": _kl(log_p, target), "expectation": self.expectation_weight * distance}
         if self.objective == "sord":
-            return {"kl": _kl(log_p, torch.softmax(-squared / self.sord_scale, -1))}
-        nearest = squared.argmin(-1, keepdim=True)
+            return {"kl": _kl(log_p, torch.softmax(-squared_distances / self.sord_scale, -1))}
+        nearest = squared_distances.argmin(-1, keepdim=True)
         cross_entropy = -log_p.gather(-1, nearest).squeeze(-1)
         if self.objective == "ce":
-            return {"ce": cross_entropy, "expectation": self.expectation_weight * gap}
-        deviation = (points - expectation.unsqueeze(-2)).square().sum(-1)
+            return {"ce": cross_entropy, "expectation": self.expectation_weight * distance}
+        squared_deviations = (points - expectation.unsqueeze(-2)).square().sum(-1)
         return {
             "ce": cross_entropy,
-            "mean": self.mean_weight * (expectation - true).square().sum(-1) / 2,
-            "variance": self.variance_weight * (log_p.exp() * deviation).sum(-1),
+            "mean": self.mean_weight * (expectation - true_value).square().sum(-1) / 2,
+            "variance": self.variance_weight * (log_p.exp() * squared_deviations).sum(-1),
         }
 
 
 def _kl(log_p: Tensor, target: Tensor) -> Tensor:
-    # Log probabilities need no floor, which would cut the gradient of a confident mistake.
+    # The log probabilities have no floor, because a floor would cut off the gradient of a confident mistake.
     return (torch.xlogy(target, target) - target * log_p).sum(-1)

@@ -32,7 +32,7 @@ def compiled_as_numpy(function: F) -> F:
 def inlined(function: F) -> F:
     """As :func:`compiled`, for a part of a hot loop that is inlined into its callers.
 
-    A real call counts references to its arrays with locked instructions, for which threads compete.
+    A call that is not inlined counts references to its arrays with atomic instructions, on which threads contend.
     """
     return _compile(function, forceinline=True)
 
@@ -45,11 +45,11 @@ def inlined_fast(function: F) -> F:
 def _compile(function: F, **options: bool | str) -> F:
     # numba chooses the folder when it decorates, so the user's own setting is restored afterwards.
     folder = _cache_folder(Path(function.__code__.co_filename).parent)
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+    user_folder, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         return numba.njit(function, nogil=True, cache=True, **options)
     finally:
-        config.CACHE_DIR = before
+        config.CACHE_DIR = user_folder
 
 
 @cache
@@ -67,7 +67,7 @@ def _cache_folder(package: Path) -> Path:
     for parent in parents:
         try:
             (parent / name).mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=parent / name):
+            with tempfile.TemporaryFile(dir=parent / name):  # the folder is writable
                 return parent / name
         except (OSError, RuntimeError):
             continue
@@ -92,28 +92,30 @@ def add_row(total: np.ndarray, row: np.ndarray, factor: float) -> None:
 
 @inlined
 def midpoint(below: float, above: float) -> float:
-    """Return the float32 half-way between two float32 values, but never ``above``: ``below`` <= result < ``above``."""
+    """Return the float32 half-way between two float32 values, with ``below`` <= result < ``above`` after rounding."""
     middle = np.float32(0.5 * (np.float64(below) + np.float64(above)))
     return middle if middle < above else below
 
 
 @inlined
 def partition(ids: np.ndarray, spare: np.ndarray, right: np.ndarray, lo: int, hi: int) -> int:
-    """Move the rows of ids[lo:hi] that go left to the front, keep both sides in order, return where the right starts.
+    """Partition ids[lo:hi] stably into left rows, then right rows, and return the index of the first right row.
 
-    ``right`` holds 0 or 1 for each row number; ``spare`` is scratch memory of at least hi - lo entries.
+    ``right`` holds 1 for each row number that goes right, else 0. ``spare`` is scratch memory of at least hi - lo
+    entries. Every row is written to both sides, and only the side that it belongs to advances, so the loop has no
+    branch.
     """
-    position, moved = lo, 0
+    left_end, right_count = lo, 0
     for i in range(lo, hi):
         row = ids[i]
-        ids[position] = row
-        spare[moved] = row
-        goes = np.int64(right[row])
-        position += 1 - goes
-        moved += goes
-    for i in range(moved):
-        ids[position + i] = spare[i]
-    return position
+        ids[left_end] = row
+        spare[right_count] = row
+        goes_right = np.int64(right[row])
+        left_end += 1 - goes_right
+        right_count += goes_right
+    for i in range(right_count):
+        ids[left_end + i] = spare[i]
+    return left_end
 
 
 @inlined
@@ -128,7 +130,7 @@ def next_bits(state: np.ndarray) -> int:
 
 @inlined
 def substream(state: np.ndarray, number: int) -> int:
-    """Return the initial state of an independent stream for each ``number``; ``state`` is unchanged."""
+    """Return the initial state of the independent random stream ``number``; ``state`` is unchanged."""
     return state[0] ^ (np.uint64(number + 1) * np.uint64(0xD1342543DE82EF95))
 
 
@@ -140,7 +142,7 @@ def next_share(state: np.ndarray) -> float:
 
 @inlined
 def draw_next(order: np.ndarray, k: int, state: np.ndarray) -> int:
-    """Return entry ``k`` of a permutation that is drawn lazily: an entry from ``k`` on, which is swapped into place."""
+    """Return entry ``k`` of a random permutation: one step of a Fisher-Yates shuffle of ``order``, in place."""
     other = k + int(next_bits(state) % np.uint64(len(order) - k))
     order[k], order[other] = order[other], order[k]
     return order[k]

@@ -53,7 +53,7 @@ print(found.distribution)  # (N, {n_labels})
 SETS = ("train", "val", "test")
 
 LABELS_SHOWN = 8
-"""Most labels that are named."""
+"""Largest number of nominal labels whose names are all listed."""
 
 
 def write_card(
@@ -64,15 +64,16 @@ def write_card(
     checkpoint: str | None = None,
     select: str = "last",
 ) -> None:
-    """Write a whole ``model_card.md`` or none, beside the ``results.json`` with the content ``results``.
+    """Write a whole ``model_card.md`` or none into the folder of a run, whose ``results.json`` contains ``results``.
 
-    ``checkpoint`` is that of another folder, if this folder has none. ``select`` names the tested checkpoint.
+    ``select`` names the tested checkpoint. If the folder has no checkpoint, the card names ``checkpoint``, a path in
+    another folder.
     """
     file = f"checkpoints/{select}.ckpt"
     checkpoints = sorted(folder.glob(file)) or sorted(folder.glob(f"fold_*/{file}"))
     checkpoint = checkpoints[0].relative_to(folder).as_posix() if checkpoints else checkpoint
-    with replacing(folder / "model_card.md") as opened:
-        opened.write(model_card(results, task, data, checkpoint).encode(errors=ESCAPED))
+    with replacing(folder / "model_card.md") as stream:
+        stream.write(model_card(results, task, data, checkpoint).encode(errors=ESCAPED))
 
 
 def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None) -> str:
@@ -85,7 +86,7 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
         checkpoint: Path of the checkpoint from the card's folder, or None if none was kept.
     """
     folds, source, groups = results["folds"], known_source(data), getattr(data, "groups", None)
-    about = {
+    run_sections = {
         "Data": DATA.format(
             data=results["data"],
             title=as_text(data.title),
@@ -98,7 +99,7 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
             protocol=results["protocol"],
             seed="no seed" if results["seed"] is None else f"seed {results['seed']}",
             leaks=about_leaks(results),
-            sizes=", ".join(f"{name} {_span([fold[f'n_{name}'] for fold in folds])}" for name in SETS),
+            sizes=", ".join(f"{name} {_range([fold[f'n_{name}'] for fold in folds])}" for name in SETS),
         ),
         "Results": f"On {sum(fold['n_test'] for fold in folds):,} test instances.\n\n{_results(results, task)}",
     }
@@ -110,7 +111,7 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
     title = f"{results['head']} on {as_text(data.title)}"
     opening = "ldl wrote this file with `results.json`, from the run itself."
     licence = None if source is None else source.licence
-    return _card(title, opening, task, usage, about, licence, _limits(results, task.labels), results["versions"])
+    return _card(title, opening, task, usage, run_sections, licence, _limits(results, task.labels), results["versions"])
 
 
 def card_without_run(task: Task, usage: str, versions: dict[str, str]) -> str:
@@ -139,8 +140,8 @@ def _card(
         f"{labels_in_words(labels)}.{value}",
         **about,
         "Model": MODEL.format(
-            head=_component(task.head),
-            backbone=_component(task.backbone),
+            head=_describe_module(task.head),
+            backbone=_describe_module(task.backbone),
             parameters=sum(tensor.numel() for tensor in task.parameters()),
             buffers=sum(tensor.numel() for tensor in task.head.buffers()),
             inputs=" x ".join("any" if side == -1 else f"{side:,}" for side in task.input_shape or ()),
@@ -174,8 +175,8 @@ def about_leaks(results: dict[str, Any]) -> str:
     leaks = [fold["leak"] for fold in results["folds"]]
     if None not in leaks:
         share = f"{max(leaks):.1%} of the test instances share a group with the training set"
-        leaky = f"**This protocol leaks: {share}. The results are too good for new groups.**"
-        text = leaky if max(leaks) > 0 else f"Audited: {share}."
+        warning = f"**This protocol leaks: {share}. The results are too good for new groups.**"
+        text = warning if max(leaks) > 0 else f"Audited: {share}."
     elif results["leaky"] is False:
         text = "Its sets have nothing in common, as published."
     else:
@@ -189,13 +190,13 @@ def about_leaks(results: dict[str, Any]) -> str:
     return text
 
 
-def _span(sizes: list[int]) -> str:
+def _range(sizes: list[int]) -> str:
     low, high = min(sizes), max(sizes)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def main_results(results: dict[str, Any], task: Task) -> dict[str, float]:
-    """Return the finite means over folds of a run, without details, by the name of the metric."""
+    """Return the means over folds by metric, without metrics marked ``detail`` and without NaN and infinities."""
     details = {metric.name for metric in metrics_for(task.labels, task.gives_maps) if metric.detail}
     means = {name: mean for name, mean in results["mean"].items() if name not in details}
     return {name: mean for name, mean in means.items() if mean is not None and math.isfinite(mean)}
@@ -212,23 +213,23 @@ def _results(results: dict[str, Any], task: Task) -> str:
     return f"{table}\n\n{raters_in_words(results['raters'])}." if "raters" in results else table
 
 
-def _component(module: nn.Module) -> str:
+def _describe_module(module: nn.Module) -> str:
     options = to_spec(module)["init_args"]
-    text = ", ".join(f"{name} {_option(value)}" for name, value in options.items() if value is not None)
+    text = ", ".join(f"{name} {_describe_option(value)}" for name, value in options.items() if value is not None)
     return f"`{type(module).__name__}` ({text})" if text else f"`{type(module).__name__}`"
 
 
-def _option(value: Any) -> str:
+def _describe_option(value: Any) -> str:
     if isinstance(value, dict) and "class_path" in value:
         return str(value["class_path"]).rpartition(".")[2]
-    return f"[{', '.join(map(_option, value))}]" if isinstance(value, list) else as_text(str(value))
+    return f"[{', '.join(map(_describe_option, value))}]" if isinstance(value, list) else as_text(str(value))
 
 
 def _preprocessing(steps: dict[str, Any]) -> str:
     if isinstance(scaling := steps.get("scaling"), dict):
-        encoded = "Columns of text, dates and gaps are encoded, and f" if "encoding" in steps else "F"
+        subject = "Columns of text, dates and gaps are encoded, and features" if "encoding" in steps else "Features"
         kind = scaling.get("kind", "none")
-        return f"{encoded}eatures are scaled (`{kind}`) by the training set; `Predictor` does the same."
+        return f"{subject} are scaled (`{kind}`) by the training set; `Predictor` does the same."
     if "crop_size" in steps:
         how = "fitted into a square" if steps.get("alignment") == "none" else "cropped to the face"
         return f"Images are rotated upright, {how} and resized to {steps['crop_size']} pixels."
@@ -277,13 +278,13 @@ def _limits(results: dict[str, Any], labels: LabelSpace) -> str:
 
 
 def _limits_of_labels(labels: LabelSpace) -> list[str]:
-    outside = f"- Values outside of the labels, {labels_in_words(labels)}, cannot be predicted."
-    people = "- The model was not examined for decisions about people; examine it for yours before you use it."
-    return [outside, people] if labels.kind == "ordinal" else [people]
+    range_limit = f"- Values outside of the labels, {labels_in_words(labels)}, cannot be predicted."
+    use_limit = "- The model was not examined for decisions about people; examine it for yours before you use it."
+    return [range_limit, use_limit] if labels.kind == "ordinal" else [use_limit]
 
 
 def of_weights(backbone: nn.Module) -> str:
-    """Return the licences of the pretrained weights of timm networks in a backbone."""
+    """Describe the licences of the weights with which a backbone's timm networks began."""
     licences = []
     for network in backbone.modules():
         if not isinstance(network, TimmNetwork):
@@ -291,7 +292,7 @@ def of_weights(backbone: nn.Module) -> str:
         if file := getattr(network, "weights", None):
             licences.append(f"unknown: {network.name} began with the file {file}")
         elif network.pretrained and network.name not in not_on_hub:
-            import timm  # takes seconds, which runs without a network should not pay
+            import timm  # imported late, because the import takes seconds
 
             config, file = timm.get_pretrained_cfg(network.model), local_weights(network.model)
             licence = getattr(config, "license", None) or "a licence that it does not name"

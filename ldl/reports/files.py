@@ -30,16 +30,20 @@ ROWS_AT_ONCE = 2**14
 
 
 def write_json(path: Path, content: dict[str, Any], advice: str = RESUME_ADVICE) -> None:
-    """Write a whole JSON file or none; NaN and infinities become null. Raises LDLError as ``replacing``."""
+    """Write a whole JSON file or none; NaN and infinities become null.
+
+    Raises LDLError as :func:`ldl.checkpoint.replacing` does.
+    """
     with replacing(path, advice) as file:
-        file.write((json.dumps(_finite(content), indent=2, allow_nan=False) + "\n").encode())
+        file.write((json.dumps(_without_nan(content), indent=2, allow_nan=False) + "\n").encode())
 
 
-def _finite(value: Any) -> Any:
+def _without_nan(value: Any) -> Any:
+    """Return a value with None for each NaN or infinity at any depth."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -50,16 +54,16 @@ def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]], quote: b
         path: The file.
         header: Names of the columns.
         rows: The rows.
-        quote: Write text that spreadsheet programs read as a formula with an apostrophe before it.
+        quote: Put an apostrophe before text that spreadsheet programs would read as a formula.
     """
     with replacing(path) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file, ESCAPED))
         for row in chain([header], rows):
             cells = [f"{item:.7g}" if isinstance(item, float) else item for item in row]
-            writer.writerow(map(_quoted, cells) if quote else cells)
+            writer.writerow(map(_escaped, cells) if quote else cells)
 
 
-def _quoted(cell: Any) -> Any:
+def _escaped(cell: Any) -> Any:
     is_formula = isinstance(cell, str) and cell.startswith(FORMULA) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if is_formula else cell
 
@@ -72,7 +76,7 @@ def lines(columns: Iterable[np.ndarray]) -> Iterator[list[Any]]:
 
 
 def below(name: str) -> str:
-    """Return the name of an instance as a path that stays below the folder it is joined to."""
+    """Return an instance's name as a relative path without ``..``, so that a joined path stays in its folder."""
     return "/".join(name_part for name_part in Path(name).parts if name_part not in ("/", "//", "..")) or "_"
 
 
@@ -83,8 +87,8 @@ def as_text(text: str) -> str:
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table without a final newline; entries are Markdown."""
-    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
-    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
+    table_rows = [f"| {' | '.join(entries)} |" for entries in (header, *rows)]
+    return "\n".join([table_rows[0], "|---" * len(header) + "|", *table_rows[1:]])
 
 
 def log_images(loggers: Sequence[Logger], charts: dict[str, Path]) -> None:

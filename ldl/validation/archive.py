@@ -1,4 +1,4 @@
-"""Bounds on the size of what a file holds, and the form of .mat and .npy files, checked before a library reads it."""
+"""Check the unpacked size of archives, and the form of .mat and .npy files, before a library reads them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,24 @@ MAX_UNPACKED_RATIO = 200
 """Largest ratio of unpacked to packed size above ``ALWAYS_ACCEPTED_BYTES``; sparse tables shrink to a hundredth."""
 
 HEADER = 128
+"""Bytes of the header of a .mat file of version 5."""
 INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15
 SIZES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
 """Bytes of a number, by the kind of its element."""
 LETTERS = {*SIZES, 16, 17, 18}
+"""Kinds of elements that hold text: numbers, and UTF-8, UTF-16 and UTF-32."""
 CELL, STRUCTURE, OBJECT, CHARACTERS, SPARSE, FIRST_NUMBERS, LAST_NUMBERS = 1, 2, 3, 4, 5, 6, 15
 DEEPEST = 20
+"""Largest depth of nested variables."""
 SIZES_4 = (8, 4, 4, 2, 2, 1)
 """Bytes of a number in version 4 of the format, by its kind there."""
 
 
 def most_unpacked(size: int, always: int | None = None) -> int:
-    """Return the largest unpacked size of a file of ``size`` bytes; ``always`` many bytes are accepted of any file."""
+    """Return the largest unpacked size of a file of ``size`` bytes.
+
+    ``always`` is the number of bytes that is accepted for a file of any size.
+    """
     return max(ALWAYS_ACCEPTED_BYTES if always is None else always, MAX_UNPACKED_RATIO * size)
 
 
@@ -118,7 +124,7 @@ def check_mat(path: Path) -> None:
     content = memoryview(path.read_bytes())
     if 0 in content[:4]:
         _check_version_4(path, content)
-    if not (order := _order_of(bytes(content[:HEADER]))):
+    if not (order := _byte_order(bytes(content[:HEADER]))):
         return
     at, left = HEADER, most_unpacked(len(content))
     try:
@@ -139,99 +145,102 @@ def check_mat(path: Path) -> None:
         raise LDLError(f"{path} cannot be read as .mat, it is damaged: {error}; take another copy") from None
 
 
-def _order_of(header: bytes) -> str:
+def _byte_order(header: bytes) -> str:
     """Return the byte order for struct, or an empty string for files that are not of version 5."""
     if len(header) < HEADER or 0 in header[:4]:
         return ""  # version 4, whose reader in scipy does not crash
+    # The high byte of the version, 0x0100, is the second one if the order mark "IM" says little-endian.
     if header[124 + (header[126] == ord("I"))] != 1:
         return ""  # version 7.3 or unknown, which scipy reports
     return "<" if header[126:HEADER] == b"IM" else ">"
 
 
 def _check_version_4(path: Path, content: memoryview) -> None:
-    """Raise LDLError if a variable of version 4 claims more bytes than the file has: scipy would take memory first."""
-    at = 0
-    while at < len(content):
-        header = bytes(content[at : at + 20]).ljust(20, b"\0")
+    """Raise LDLError if a variable of version 4 claims more bytes than the file has; scipy would allocate them."""
+    start = 0
+    while start < len(content):
+        header = bytes(content[start : start + 20]).ljust(20, b"\0")
         order = "<" if 0 <= struct.unpack("<i", header[:4])[0] <= 5000 else ">"
         kind, rows, columns, is_complex, letters = struct.unpack(f"{order}5i", header)
+        # The decimal digits of ``kind`` are byte order, 0, kind of numbers, and kind of matrix (2 is sparse).
         number, sparse = kind // 10 % 10, kind % 10 == 2
         size = SIZES_4[number] * rows * columns if number < len(SIZES_4) else -1
-        end = at + 20 + letters + size * (1 + (is_complex == 1 and not sparse))
+        end = start + 20 + letters + size * (1 + (is_complex == 1 and not sparse))
         if min(rows, columns, letters, size) < 0 or end > len(content):
             raise LDLError(
                 f"{path} cannot be read as .mat, it is damaged: a variable claims {rows} by {columns} numbers, more "
                 "than the file has; take another copy"
             )
-        at = end
+        start = end
 
 
 def _elements(body: memoryview, order: str) -> Iterator[Element]:
-    at = 0
-    while at < len(body):
-        (word,) = struct.unpack_from(f"{order}I", body, at)
+    position = 0
+    while position < len(body):
+        (word,) = struct.unpack_from(f"{order}I", body, position)
         if word >> 16:  # at most four bytes, within the tag
-            kind, size, start, after = word & 0xFFFF, word >> 16, at + 4, at + 8
+            kind, size, start, after = word & 0xFFFF, word >> 16, position + 4, position + 8
             if size > 4:
                 raise _Damaged(f"a short element claims {size} bytes")
         else:
-            (size,) = struct.unpack_from(f"{order}I", body, at + 4)
-            kind, start, after = word, at + 8, at + 8 + size + -size % 8
+            (size,) = struct.unpack_from(f"{order}I", body, position + 4)
+            kind, start, after = word, position + 8, position + 8 + size + -size % 8
         if start + size > len(body):
             raise _Damaged(f"an element claims {size} bytes, more than its variable has")
         yield Element(kind, body[start : start + size])
-        at = after
+        position = after
 
 
 def _check_variable(variable: Element, order: str, depth: int) -> None:
-    _wanted(variable, {MATRIX}, "variable")
+    _checked(variable, {MATRIX}, "variable")
     if not variable.data:
         return
     if depth > DEEPEST:
         raise _Damaged(f"variables lie more than {DEEPEST} deep in each other")
     parts = _elements(variable.data, order)
-    flags = _next(parts, {UINT32}, "flags")
+    flags = _next_data(parts, {UINT32}, "flags")
     (word, _) = struct.unpack(f"{order}II", flags)
-    dimensions = [number for (number,) in struct.iter_unpack(f"{order}i", _next(parts, {INT32}, "dimensions"))]
+    dimensions = [number for (number,) in struct.iter_unpack(f"{order}i", _next_data(parts, {INT32}, "dimensions"))]
     if any(number < 0 for number in dimensions):
         raise _Damaged(f"dimensions {dimensions} are below 0")
-    _next(parts, {INT8}, "name")
+    _next_data(parts, {INT8}, "name")
+    # Bit 11 is set for complex numbers, which have an imaginary piece too.
     kind, pieces, count = word & 0xFF, 1 + (word >> 11 & 1), math.prod(dimensions)
     if FIRST_NUMBERS <= kind <= LAST_NUMBERS:
         for _ in range(pieces):
-            element = _wanted(next(parts, None), set(SIZES), "numbers")
+            element = _checked(next(parts, None), set(SIZES), "numbers")
             if len(element.data) != count * SIZES[element.kind]:
                 raise _Damaged(f"{len(element.data)} bytes do not hold {count} numbers")
     elif kind == CHARACTERS:
-        _next(parts, LETTERS, "letters")
+        _next_data(parts, LETTERS, "letters")
     elif kind == SPARSE:
         for _ in range(2 + pieces):
-            _next(parts, set(SIZES), "numbers of a sparse matrix")
+            _next_data(parts, set(SIZES), "numbers of a sparse matrix")
     elif kind in (CELL, STRUCTURE, OBJECT):
         for _ in range(count * _fields(parts, kind, order)):
-            _check_variable(_wanted(next(parts, None), {MATRIX}, "variable"), order, depth + 1)
+            _check_variable(_checked(next(parts, None), {MATRIX}, "variable"), order, depth + 1)
     else:
         raise _Damaged(f"a variable is of class {kind}; numbers, texts, cells and structures are read")
 
 
 def _fields(parts: Iterator[Element], kind: int, order: str) -> int:
-    """Return the number of fields of each entry; 1 for a cell array."""
+    """Read the names of the fields, and return the number of fields of each entry; 1 for a cell array."""
     if kind == CELL:
         return 1
     if kind == OBJECT:
-        _next(parts, {INT8}, "class name")
-    (longest,) = struct.unpack(f"{order}i", _next(parts, {INT32}, "length of names"))
-    names = _next(parts, {INT8}, "names of fields")
+        _next_data(parts, {INT8}, "class name")
+    (longest,) = struct.unpack(f"{order}i", _next_data(parts, {INT32}, "length of names"))
+    names = _next_data(parts, {INT8}, "names of fields")
     if longest <= 0 or len(names) % longest:
         raise _Damaged(f"{len(names)} bytes are not names of {longest} bytes each")
     return len(names) // longest
 
 
-def _next(parts: Iterator[Element], kinds: set[int], content: str) -> memoryview:
-    return _wanted(next(parts, None), kinds, content).data
+def _next_data(parts: Iterator[Element], kinds: set[int], content: str) -> memoryview:
+    return _checked(next(parts, None), kinds, content).data
 
 
-def _wanted(element: Element | None, kinds: set[int], content: str) -> Element:
+def _checked(element: Element | None, kinds: set[int], content: str) -> Element:
     if element is None or element.kind not in kinds:
         reason = f"there are no {content}" if element is None else f"{content} of an unknown kind, {element.kind}"
         raise _Damaged(reason)

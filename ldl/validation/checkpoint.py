@@ -53,38 +53,46 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         LDLError: An entry is missing or has another form. The message names it.
     """
     _must(isinstance(checkpoint, dict) and key in checkpoint, f"it has no entry {key!r}; use one that train.py saved")
-    described = _entry(checkpoint, key, dict)
-    prepared = described.get("preprocessing")
-    scaling = prepared.get("scaling") if isinstance(prepared, dict) else None
+    description = _entry(checkpoint, key, dict)
+    preprocessing = description.get("preprocessing")
+    scaling = preprocessing.get("scaling") if isinstance(preprocessing, dict) else None
     if scaling is not None:
-        described = {**described, "preprocessing": {**prepared, "scaling": None}}
-    _check_plain(described, key, [MAX_VALUES])
+        description = {**description, "preprocessing": {**preprocessing, "scaling": None}}
+    _check_plain(description, key, [MAX_VALUES])
     for entry in ("head", "backbone"):
-        check_spec(_entry(described, entry, dict, key), f"{key}.{entry}")
-    _entry(described, "labels", dict, key)
-    shape = _entry(described, "input_shape", list, key)
-    right = bool(shape) and all(type(side) is int and (side == -1 or side > 0) for side in shape)
-    right = right and math.prod(map(abs, shape)) <= MAX_INPUT
-    _must(right, f"{key}.input_shape is {str(shape)[:80]}, not the lengths of an input of at most {MAX_INPUT} numbers")
-    _entry(described, "decoder", str, key)
-    if prepared is not None:
-        _entry(described, "preprocessing", dict, key)
+        check_spec(_entry(description, entry, dict, key), f"{key}.{entry}")
+    _entry(description, "labels", dict, key)
+    shape = _entry(description, "input_shape", list, key)
+    _check_input_shape(shape, f"{key}.input_shape")
+    _entry(description, "decoder", str, key)
+    if preprocessing is not None:
+        _entry(description, "preprocessing", dict, key)
     # The claimed size comes first, because later checks read every number.
-    held = scaling.items() if isinstance(scaling, dict) else ()
-    tensors = {f"{key}.preprocessing.scaling.{name}": entry for name, entry in held if isinstance(entry, Tensor)}
+    scaling_entries = scaling.items() if isinstance(scaling, dict) else ()
+    tensors = {
+        f"{key}.preprocessing.scaling.{name}": entry for name, entry in scaling_entries if isinstance(entry, Tensor)
+    }
     _check_claimed_size({**_entry(checkpoint, "state_dict", dict), **tensors}, size)
     _check_bytes(_claimed([entry for name, entry in checkpoint.items() if name != CALIBRATION_KEY]), size)
     if scaling is not None:
-        _check_columns(prepared, shape[-1], f"{key}.preprocessing")
-        if "encoding" in prepared:
-            _check_encoding(prepared["encoding"], shape[-1], f"{key}.preprocessing.encoding")
+        _check_columns(preprocessing, shape[-1], f"{key}.preprocessing")
+        if "encoding" in preprocessing:
+            _check_encoding(preprocessing["encoding"], shape[-1], f"{key}.preprocessing.encoding")
         _check_scaling(scaling, shape[-1], f"{key}.preprocessing.scaling")
     for name in ("temperature", "concentration", "model_votes"):  # ldl 0.2 wrote a concentration, which nothing reads
-        number = described.get(name, 1.0)
-        right = type(number) is float and 0 < number < math.inf or number is None and name != "temperature"
-        _must(right, f"{key}.{name} is {str(number)[:80]}, not a number above 0")
+        number = description.get(name, 1.0)
+        is_positive = type(number) is float and 0 < number < math.inf
+        may_be_absent = number is None and name != "temperature"
+        _must(is_positive or may_be_absent, f"{key}.{name} is {str(number)[:80]}, not a number above 0")
     step = checkpoint.get("global_step", 0)
     _must(type(step) is int and 0 <= step < 2**62, f"its global_step is {str(step)[:80]}, not a number of steps")
+
+
+def _check_input_shape(shape: list[Any], where: str) -> None:
+    """Raise LDLError unless ``shape`` has positive lengths, or -1 for any length, of an input of bounded size."""
+    has_lengths = bool(shape) and all(type(side) is int and (side == -1 or side > 0) for side in shape)
+    fits = has_lengths and math.prod(map(abs, shape)) <= MAX_INPUT
+    _must(fits, f"{where} is {str(shape)[:80]}, not the lengths of an input of at most {MAX_INPUT} numbers")
 
 
 def check_spec(spec: Any, where: str) -> None:
@@ -97,12 +105,15 @@ def check_spec(spec: Any, where: str) -> None:
 
 
 def check_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Check saved tensors against the state of a model; buffers of parts with ``resizes`` may have any shape.
+    """Check saved tensors against the state of a model.
 
-    Raises LDLError: A tensor is missing, unknown, or has another shape or kind of number.
+    The buffers of a submodule whose attribute ``resizes`` is true may have any shape.
+
+    Raises:
+        LDLError: A tensor is missing, unknown, or has another shape or kind of number.
     """
     current = module.state_dict()
-    free = {
+    resizable = {
         f"{where}.{name}" if where else name
         for where, member in module.named_modules()
         if getattr(member, "resizes", False)
@@ -113,7 +124,7 @@ def check_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
         _must(not names, f"its state_dict {defect} {', '.join(sorted(map(str, names))[:3])}")
     for name, tensor in current.items():
         saved = state[name]
-        same = name in free or saved.shape == tensor.shape
+        same = name in resizable or saved.shape == tensor.shape
         _must(same, f"its {name} has shape {tuple(saved.shape)}, but the model's has {tuple(tensor.shape)}")
         same = saved.is_floating_point() == tensor.is_floating_point() and not saved.is_complex()
         _must(same, f"its {name} has {saved.dtype} numbers, but the model's has {tensor.dtype}")
@@ -220,12 +231,21 @@ def _check_scaling(state: Any, features: int, where: str) -> None:
         wanted = [lengths.setdefault(letter, size) for letter, size in zip(letters.split(), tensor.shape)]
         fits = list(tensor.shape) == wanted and len(wanted) == len(letters.split()) and 0 not in wanted
         _must(fits, f"{where}.{name} has shape {tuple(tensor.shape)}, and there are {features} features")
-        right = bool(tensor.isfinite().all())
-        right &= name != "scale" or bool((tensor > 0).all())
-        right &= name not in ("quantiles", "references", "knots") or bool((tensor.diff(dim=0) >= 0).all())
-        places = torch.arange(features, dtype=tensor.dtype)
-        right &= name != "columns" or bool(torch.isin(tensor, places).all() and (tensor.diff() > 0).all())
-        _must(right, f"{where}.{name} is no scaling; use another checkpoint")
+        _must(_can_scale(name, tensor, features), f"{where}.{name} is no scaling; use another checkpoint")
+
+
+def _can_scale(name: str, tensor: Tensor, features: int) -> bool:
+    """Return whether the numbers of a scaling's tensor are finite, and in the range and order that its name needs."""
+    if not tensor.isfinite().all():
+        return False
+    if name == "scale":
+        return bool((tensor > 0).all())
+    if name in ("quantiles", "references", "knots"):
+        return bool((tensor.diff(dim=0) >= 0).all())
+    if name == "columns":
+        columns = torch.arange(features, dtype=tensor.dtype)
+        return bool(torch.isin(tensor, columns).all() and (tensor.diff() > 0).all())
+    return True
 
 
 def _is_float64(value: Any) -> bool:
@@ -238,7 +258,7 @@ def _is_plain_tensor(value: Any) -> bool:
 
 
 def _check_claimed_size(state: dict[Any, Any], size: int) -> None:
-    """Raise LDLError if tensors claim more bytes than the file can hold; a view of few numbers can claim any shape."""
+    """Raise LDLError if tensors claim far more bytes than the file has; a view of one number can have any shape."""
     total = 0
     for name, tensor in state.items():
         plain = isinstance(name, str) and _is_plain_tensor(tensor)
@@ -252,7 +272,7 @@ def _check_bytes(total: int, size: int) -> None:
 
 
 def _claimed(content: Any) -> int:
-    """Return the bytes that tensors at any depth claim, such as those of optimisers; every container counts once."""
+    """Return the bytes of the tensors at any depth, such as an optimiser's state; each container counts once."""
     total, left, seen = 0, [content], set()
     while left:
         value = left.pop()
@@ -265,9 +285,9 @@ def _claimed(content: Any) -> int:
 
 
 def _check_plain(value: Any, where: str, budget: list[int], depth: int = 0) -> None:
-    """Raise LDLError unless ``value`` has numbers, strings, lists and dicts only, at most ``budget[0]`` in all.
+    """Raise LDLError unless ``value`` consists of at most ``budget[0]`` numbers, strings, lists and dicts.
 
-    The limit is needed because lists that contain each other unfold without end.
+    The recursive calls share ``budget`` and count it down. The limit is needed because lists may contain each other.
     """
     budget[0] -= 1
     _must(budget[0] > 0 and depth <= MAX_DEPTH, f"{where} holds too many values")

@@ -1,4 +1,4 @@
-"""Open image files: of formats without scripts, and decoded to the last byte."""
+"""Open image files of formats that cannot run scripts, and decode them completely."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from ldl.validation.files import check_file
 
 FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "AVIF", "TIFF", "GIF", "PPM")
 """Formats that are read, by Pillow's names. Of others, EPS starts Ghostscript, whatever the file is called."""
-PNG_SIGNATURE, READ_BYTES = b"\x89PNG\r\n\x1a\n", 2**20
-"""Beginning of a PNG, and bytes of it that are read at a time."""
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+"""First bytes of a PNG file."""
+READ_BYTES = 2**20
+"""Bytes of a PNG file that are read at a time."""
 
 
 def open_picture(path: Path, kind: str = "image", fix: str = "correct its path") -> Image.Image:
@@ -60,13 +62,15 @@ def opening(path: Path, kind: str = "image", fix: str = "correct its path") -> I
 def decoded(picture: Image.Image) -> Image.Image:
     """Decode an image that Pillow has opened, and return it.
 
-    Decoding comes before all else, because Pillow decodes once: after an error it returns the pixels so far. The
-    checksums of PNG find every changed byte. Other formats have none, and a changed byte may change pixels unseen.
+    Decode before any other use, because Pillow decodes only once: after an error, a second call returns the pixels
+    decoded so far. Checksums of PNG reveal a changed byte. Other formats have no checksums, so that a changed byte may
+    change pixels without an error.
 
     Raises:
         LDLError: The image is damaged or cut.
     """
-    cut, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False  # True fills up with grey
+    user_setting = ImageFile.LOAD_TRUNCATED_IMAGES
+    ImageFile.LOAD_TRUNCATED_IMAGES = False  # if True, Pillow fills missing pixels with grey
     try:
         if picture.format == "PNG" and (stream := getattr(picture, "fp", None)):
             _check_chunks(stream)
@@ -74,7 +78,7 @@ def decoded(picture: Image.Image) -> Image.Image:
     except Exception as error:  # Pillow's decoders have no common exception
         raise LDLError(_reason(error)) from error
     finally:
-        ImageFile.LOAD_TRUNCATED_IMAGES = cut
+        ImageFile.LOAD_TRUNCATED_IMAGES = user_setting
     return picture
 
 
@@ -87,8 +91,11 @@ def _check_chunks(stream: IO[bytes]) -> None:
             raise LDLError("it is truncated, its last part IEND is missing")
         length, kind = struct.unpack(">I4s", header)
         checksum = zlib.crc32(kind)
-        for size in (*[READ_BYTES] * (length // READ_BYTES), length % READ_BYTES):
+        unread = length
+        while unread:
+            size = min(READ_BYTES, unread)
             checksum = zlib.crc32(stream.read(size), checksum)
+            unread -= size
         if stream.read(4) != checksum.to_bytes(4):
             raise LDLError(
                 f"it is damaged or truncated, the checksum of its part {kind.decode('ascii', 'replace')} is wrong"

@@ -16,7 +16,7 @@ from ldl.errors import LDLError
 Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
 MAX_CHANNELS = 4
-"""Most channels of an image. With more channels, and at most this many rows, an output is taken for channels first."""
+"""Largest number of channels. An output with more channels, and at most so many rows, counts as channels first."""
 MAX_NUMBER = 2**14
 """Largest number in the transforms of a checkpoint, such as the side of an image."""
 
@@ -24,7 +24,7 @@ MAX_NUMBER = 2**14
 def default_train_transforms(mirror: bool = True) -> list[Transform]:
     """Return small rotations, shifts and scales, brightness and contrast, and sometimes grey or low resolution.
 
-    ``mirror`` mirrors every second image.
+    ``mirror`` adds a horizontal flip with probability 0.5.
     """
     return [
         *_geometry(mirror, scale=0.1, shift=0.06, degrees=12),
@@ -51,13 +51,17 @@ def strong_train_transforms(mirror: bool = True) -> list[Transform]:
         A.ImageCompression(quality_range=(25, 90), p=1),
         A.Sharpen(alpha=(0.1, 0.4), p=1),
     ]
-    side = (0.15, 0.4)
+    hole_side = (0.15, 0.4)
     return [
         *_geometry(mirror, scale=0.15, shift=0.08, degrees=15),
         A.SomeOf(changes, n=2, replace=False, p=0.8),
         A.ToGray(p=0.15),
         A.CoarseDropout(
-            num_holes_range=(1, 1), hole_height_range=side, hole_width_range=side, fill="random_uniform", p=0.3
+            num_holes_range=(1, 1),
+            hole_height_range=hole_side,
+            hole_width_range=hole_side,
+            fill="random_uniform",
+            p=0.3,
         ),
     ]
 
@@ -82,7 +86,7 @@ AUGMENTATIONS: dict[str, Callable[[bool], list[Transform]]] = {
 
 
 def check_crops(preprocessing: dict[str, Any]) -> tuple[int, float | None]:
-    """Return size and margin of the crops that a checkpoint describes. Raises LDLError for impossible ones."""
+    """Return size and margin of the crops that a checkpoint describes. Raises LDLError if they are out of range."""
     size, margin = preprocessing.get("crop_size"), preprocessing.get("margin")
     if not (type(size) is int and 8 <= size <= 4096 and (margin is None or 0 <= margin <= 2)):
         raise LDLError(f"the checkpoint's crops of {size!r} pixels with a margin of {margin!r} cannot be made")
@@ -96,7 +100,7 @@ class Pipeline:
 
     Args:
         transforms: The transforms.
-        channels: 1 converts the transformed RGB images to grey ones.
+        channels: 1 converts the transformed RGB images to grey; 3 leaves them.
     """
 
     def __init__(self, transforms: Sequence[Transform], channels: int = 3) -> None:
@@ -121,8 +125,8 @@ class Pipeline:
 
     def batch(self, pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Tensor:
         """Return transformed images, (B, channels, height, width), each with its own seed. Raises LDLError."""
-        made = [self(picture, int(seed)) for picture, seed in zip(pictures, seeds)]
-        shapes = {tuple(picture.shape) for picture in made}
+        transformed = [self(picture, int(seed)) for picture, seed in zip(pictures, seeds)]
+        shapes = {tuple(picture.shape) for picture in transformed}
         if len(shapes) > 1:
             examples = " and ".join(map(str, sorted(shapes)[:2]))
             raise LDLError(
@@ -135,11 +139,11 @@ class Pipeline:
                 f"image transforms give shape {shape}, channels first, as ToTensorV2 does; leave it out: they must "
                 "give (height, width, channels), and ldl makes the tensors"
             )
-        done = np.stack(made)
-        if done.dtype == np.float64:  # as from Normalize with the mean of each image
-            done = done.astype(np.float32)
+        stacked = np.stack(transformed)
+        if stacked.dtype == np.float64:  # as from Normalize with the mean of each image
+            stacked = stacked.astype(np.float32)
         # The strides stay channels last, which convolutions prefer.
-        return torch.from_numpy(done).permute(0, 3, 1, 2)
+        return torch.from_numpy(stacked).permute(0, 3, 1, 2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a checkpoint; :meth:`from_dict` is the inverse."""
@@ -149,7 +153,7 @@ class Pipeline:
     def from_dict(cls, state: dict[str, Any], channels: int = 3) -> Pipeline:
         """Rebuild a pipeline. Raises LDLError for unknown transforms, or numbers beyond ``MAX_NUMBER``."""
         try:
-            if (largest := _largest(state)) > MAX_NUMBER:
+            if (largest := _largest_number(state)) > MAX_NUMBER:
                 raise ValueError(f"they use {largest}, and at most {MAX_NUMBER} pixels are allowed")
             return cls(A.from_dict(state).transforms, channels)
         except Exception as error:  # the errors of albumentations' own checks have no common base
@@ -159,7 +163,7 @@ class Pipeline:
             ) from error
 
 
-def _largest(state: Any) -> float:
+def _largest_number(state: Any) -> float:
     if isinstance(state, dict | list | tuple):
-        return max(map(_largest, state.values() if isinstance(state, dict) else state), default=0)
+        return max(map(_largest_number, state.values() if isinstance(state, dict) else state), default=0)
     return abs(state) if isinstance(state, int | float) else 0

@@ -65,7 +65,7 @@ class Tally(NamedTuple):
     votes: np.ndarray
 
     def plus(self, other: Tally) -> Tally:
-        """Return the tally of the images of both."""
+        """Return the sum of two tallies."""
         return Tally(self.pixels + other.pixels, self.votes + other.votes)
 
 
@@ -105,16 +105,19 @@ def tally(level: np.ndarray, answer: np.ndarray, region: np.ndarray | None = Non
 
 
 def stated(steps: int = GREY_STEPS) -> np.ndarray:
-    """Return the nominal probabilities of the levels, (65536,): k / 65535; ``steps`` stands for 1 in the files.
+    """Return the nominal probabilities of the levels, (65536,): k / 65535.
 
-    A 0 in a file represents all values that round to 0, and becomes their middle, 1 / (4 steps); likewise 1.
+    ``steps`` is the number in the files that represents the probability 1.
+
+    A 0 in a file represents all values that round to 0, and becomes their middle, 1 / (4 steps). A 1 is
+    treated likewise.
     """
     end = 0.25 / steps
     return np.clip(np.arange(GREY_STEPS + 1) / GREY_STEPS, end, 1 - end)
 
 
 def isotonic(tally: Tally) -> np.ndarray:
-    """Fit the rising probabilities, (L,), of greatest likelihood, which have the least Brier score as well.
+    """Fit the non-decreasing probabilities, (L,), of greatest likelihood, which also have the least Brier score.
 
     One vote for an edge is added at the lowest level that occurs and one against at the highest, so that no
     probability is 0 or 1. Levels that do not occur are interpolated linearly; without any pixel, all are 1/2.
@@ -124,7 +127,7 @@ def isotonic(tally: Tally) -> np.ndarray:
     if not len(occurring):
         return np.full(len(pixels), 0.5)
     votes[occurring[0]] += 1
-    np.add.at(pixels, occurring[[0, -1]], 1)  # both, if they are equal
+    np.add.at(pixels, occurring[[0, -1]], 1)  # adds 2 if both are the same level
     fitted = isotonic_regression(votes[occurring] / pixels[occurring], weights=pixels[occurring]).x
     return np.interp(np.arange(len(pixels)), occurring, fitted)
 
@@ -165,11 +168,11 @@ def reliability(
     tally: Tally, probability: np.ndarray, bins: int = CALIBRATION_BINS, mass: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return for each bin with pixels: share of votes minus mean probability, mean probability, pixels; (B,) each."""
-    stands, group = np.unique(probability, return_inverse=True)
+    values, group = np.unique(probability, return_inverse=True)
     pixels, votes = (np.bincount(group, column) for column in tally)
-    where = (np.cumsum(pixels) - pixels / 2) / pixels.sum() if mass else stands
-    bin_of = np.minimum((bins * where).astype(int), bins - 1)
-    pixels, votes, total = (np.bincount(bin_of, column) for column in (pixels, votes, pixels * stands))
+    positions = (np.cumsum(pixels) - pixels / 2) / pixels.sum() if mass else values
+    bin_of = np.minimum((bins * positions).astype(int), bins - 1)
+    pixels, votes, total = (np.bincount(bin_of, column) for column in (pixels, votes, pixels * values))
     filled = pixels > 0
     pixels, votes, total = pixels[filled], votes[filled], total[filled]
     return (votes - total) / pixels, total / pixels, pixels
@@ -187,9 +190,10 @@ def correlation(tally: Tally, squares: float, probability: np.ndarray) -> float:
     expected, total = probability * (1 - probability), pixels.sum()
     if not total or not np.ptp(expected[pixels > 0]):
         return float("nan")
-    means = (expected * pixels).sum() / total, votes.sum() / total
-    spread = ((expected - means[0]) ** 2 * pixels).sum() * (squares - total * means[1] ** 2)
-    return float(((expected - means[0]) * votes).sum() / np.sqrt(spread)) if spread > 0 else float("nan")
+    mean_expected, mean_observed = (expected * pixels).sum() / total, votes.sum() / total
+    centred = expected - mean_expected
+    spread = (centred**2 * pixels).sum() * (squares - total * mean_observed**2)
+    return float((centred * votes).sum() / np.sqrt(spread)) if spread > 0 else float("nan")
 
 
 @dataclass
@@ -200,7 +204,7 @@ class VoteCounts:
         tallies: Tallies by region and question.
         disagreement: Tallies of the disagreement of annotators, by region.
         squares: Sum of the squared disagreement, by region.
-        steps: The number that stands for 1 in the coarsest file.
+        steps: The number in the coarsest file that represents the probability 1.
         images: Number of images.
     """
 
@@ -214,11 +218,11 @@ class VoteCounts:
         """Count an image: its map, (H, W) in 0..1, against its annotators. Raises LDLError if they do not fit."""
         level = levels(probability)
         for region, question in product(REGIONS, QUESTIONS):
-            _put(self.tallies, (region, question), tally(level, votes.answers[question], votes.region(region)))
+            _add_tally(self.tallies, (region, question), tally(level, votes.answers[question], votes.region(region)))
         if votes.disagreement is not None:
             for region in REGIONS:
                 inside = votes.region(region)
-                _put(self.disagreement, region, tally(level, votes.disagreement, inside))
+                _add_tally(self.disagreement, region, tally(level, votes.disagreement, inside))
                 squares = float((votes.disagreement[inside] ** 2).sum())
                 self.squares[region] = self.squares.get(region, 0.0) + squares
         self.steps = min(self.steps, steps)
@@ -229,18 +233,18 @@ class VoteCounts:
         return dict.fromkeys(self.tallies, stated(self.steps))
 
     def calibrated(self) -> Probabilities:
-        """Return the rising function of the level, for each region and question, of greatest likelihood."""
-        return {key: isotonic(tally) for key, tally in self.tallies.items()}
+        """Return the probabilities that :func:`isotonic` fits to these images, for each region and question."""
+        return {key: isotonic(counted) for key, counted in self.tallies.items()}
 
     def constant(self) -> Probabilities:
-        """Return the base rates of these images at every level."""
-        rates = {key: tally.votes.sum() / (tally.pixels.sum() or np.nan) for key, tally in self.tallies.items()}
+        """Return the mean baseline: at every level, the base rate of these images."""
+        rates = {key: counted.votes.sum() / (counted.pixels.sum() or np.nan) for key, counted in self.tallies.items()}
         return {key: np.full(GREY_STEPS + 1, rate) for key, rate in rates.items()}
 
     def scores(
         self, probabilities: Probabilities, bins: int = CALIBRATION_BINS
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """Return :func:`scores` by region and question."""
+        """Return the metrics of :func:`scores` by region and question."""
         measured: dict[str, Any] = {region: {} for region in REGIONS}
         for (region, question), counted in self.tallies.items():
             measured[region][question] = scores(counted, probabilities[region, question], bins)
@@ -249,8 +253,8 @@ class VoteCounts:
     def correlations(self, probabilities: Probabilities) -> dict[str, float]:
         """Return :func:`correlation` with the probability of ``near``, by region."""
         return {
-            region: correlation(tally, self.squares[region], probabilities[region, "near"])
-            for region, tally in self.disagreement.items()
+            region: correlation(counted, self.squares[region], probabilities[region, "near"])
+            for region, counted in self.disagreement.items()
         }
 
 
@@ -261,8 +265,8 @@ def count_votes(
 
     Args:
         names: The images.
-        load: Returns the map of an image, (H, W) in 0..1, the number that stands for 1 in its file, and the boundaries
-            of the annotators, (A, H, W) bool.
+        load: Returns the map of an image, (H, W) in 0..1, the number in its file that represents 1, and the
+            boundaries of the annotators, (A, H, W) bool.
         show_progress: Draw a progress bar.
 
     Raises:
@@ -279,7 +283,7 @@ def count_votes(
 
 
 def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = CALIBRATION_BINS) -> dict[str, Any]:
-    """Return scores as plain values: of the base rates of these images, and of each way to read the levels."""
+    """Return the scores of the base rates, and of each way to turn levels into probabilities, as plain values."""
     content: dict[str, Any] = {"images": counts.images, "near": NEAR_PIXELS, "band": BAND_PIXELS, "bins": bins}
     content["constant"] = counts.scores(counts.constant(), bins)
     for way, probabilities in ways.items():
@@ -288,5 +292,5 @@ def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = CALI
     return content
 
 
-def _put(tallies: dict[Any, Tally], key: Any, tally: Tally) -> None:
+def _add_tally(tallies: dict[Any, Tally], key: Any, tally: Tally) -> None:
     tallies[key] = tallies[key].plus(tally) if key in tallies else tally

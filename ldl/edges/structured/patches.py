@@ -1,4 +1,6 @@
-"""Training patches of a tree, with binned features: half near a boundary that an annotator drew, half away from it.
+"""Training patches of a tree, with binned features.
+
+Half of the patches are near a boundary that an annotator drew (positive), and half are not.
 
 Bins store a feature value in one byte, so that a million patches fit in memory. All cells of a map have the same kind
 of value, so 26 tables of bins serve 7228 features.
@@ -28,8 +30,9 @@ from ldl.methods.numba_kernels import compiled
 
 FEATURE_BINS = 256
 POSITIVE_PIXELS = 8
-"""A patch is positive if its middle is less than this from a boundary of the annotator, in pixels."""
-_DRAW_STEPS = 4096
+"""Distance in pixels: a patch is positive if a boundary of the annotator is nearer to its middle."""
+_GUESS_STEPS = 4096
+"""Even steps along the values of a map; the search for the bin of a value starts at the guess of its step."""
 
 
 class PatchBins(NamedTuple):
@@ -56,24 +59,26 @@ def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> PatchB
     Each table is made from about ``draws`` values over all images.
     """
     random = np.random.default_rng(seed)
-    drawn = []
+    samples = []
     count = -(-draws // len(maps))
     for image in maps:
         height, width = image.shape[1:]
         row, column = random.integers(height - SIDE + 1, size=count), random.integers(width - SIDE + 1, size=count)
-        one, two = (random.choice(POINTS, (2, count)) for _ in range(2))
-        similar = image[CHANNELS:]
-        differences = similar[:, row + one[0], column + one[1]] - similar[:, row + two[0], column + two[1]]
-        drawn.append(np.concatenate([image[:CHANNELS, row, column], differences]))
+        first, second = (random.choice(POINTS, (2, count)) for _ in range(2))
+        similarity = image[CHANNELS:]
+        differences = (
+            similarity[:, row + first[0], column + first[1]] - similarity[:, row + second[0], column + second[1]]
+        )
+        samples.append(np.concatenate([image[:CHANNELS, row, column], differences]))
     shares = np.arange(1, FEATURE_BINS) / FEATURE_BINS
-    edges = np.stack([np.quantile(values, shares) for values in np.concatenate(drawn, axis=1)]).astype(np.float32)
+    edges = np.stack([np.quantile(values, shares) for values in np.concatenate(samples, axis=1)]).astype(np.float32)
     low, width = np.ascontiguousarray(edges[:, 0]), np.maximum(edges[:, -1] - edges[:, 0], np.float32(1e-6))
     # One step back, because a value close to the border of two steps may be rounded into the next.
-    starts = low[:, None] + (np.arange(_DRAW_STEPS) - 1) * (width / _DRAW_STEPS)[:, None]
+    starts = low[:, None] + (np.arange(_GUESS_STEPS) - 1) * (width / _GUESS_STEPS)[:, None]
     guess = np.stack([np.searchsorted(table, start) for table, start in zip(edges, starts)]).astype(np.uint8)
     guess[:, 0] = 0
     top = np.concatenate([edges, np.nextafter(edges[:, -1:], np.float32(np.inf))], axis=1)
-    return PatchBins(edges, top, low, (_DRAW_STEPS / width).astype(np.float32), guess)
+    return PatchBins(edges, top, low, (_GUESS_STEPS / width).astype(np.float32), guess)
 
 
 @compiled
@@ -92,7 +97,7 @@ def bin_patches(maps: np.ndarray, places: FeaturePlaces, bins: PatchBins, cells:
             if other_y >= 0:
                 value -= values[row + other_y, column + other_x]
             step = (value - low) * scale
-            code = np.int64(guess[int(min(max(step, np.float32(0)), np.float32(_DRAW_STEPS - 1)))])
+            code = np.int64(guess[int(min(max(step, np.float32(0)), np.float32(_GUESS_STEPS - 1)))])
             while code < FEATURE_BINS - 1 and edges[code] < value:
                 code += 1
             codes[f, i] = code
@@ -143,8 +148,8 @@ def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, 
     near = np.zeros((len(boundaries), rows, columns), np.bool_)
     for number, drawn in enumerate(boundaries):
         if drawn.any():
-            away = distance_transform_edt(~drawn)[PATCH // 2 :: SHRINK, PATCH // 2 :: SHRINK]
-            near[number] = away[:rows, :columns] < POSITIVE_PIXELS
+            distance = distance_transform_edt(~drawn)[PATCH // 2 :: SHRINK, PATCH // 2 :: SHRINK]
+            near[number] = distance[:rows, :columns] < POSITIVE_PIXELS
     return Scene(maps, segments, near)
 
 
@@ -156,8 +161,8 @@ def sample_patches(
     An annotator with too few patches of one kind contributes all of that kind. The result takes count x (F + 256)
     bytes for F ``places``.
     """
-    each = count / (2 * sum(len(scene.near) for scene in scenes))
-    chosen = [_choose_places(scene.near, each, random) for scene in scenes]
+    per_kind = count / (2 * sum(len(scene.near) for scene in scenes))
+    chosen = [_choose_places(scene.near, per_kind, random) for scene in scenes]
     bounds = np.cumsum([0, *(len(cells_of_scene) for cells_of_scene in chosen)])
     total = bounds[-1]
     codes, segments = np.empty((len(places.map), total), np.uint8), np.empty((total, LABEL * LABEL), np.uint8)
@@ -170,14 +175,17 @@ def sample_patches(
     return Patches(codes, segments, cells)
 
 
-def _choose_places(near: np.ndarray, each: float, random: np.random.Generator) -> np.ndarray:
-    """Return annotator, first cell row and first cell column of the patches of a scene, (n, 3) int32."""
+def _choose_places(near: np.ndarray, per_kind: float, random: np.random.Generator) -> np.ndarray:
+    """Draw about ``per_kind`` positive and as many negative patches for each annotator of a scene.
+
+    Returns the annotator, first cell row and first cell column of each patch, (n, 3) int32.
+    """
     parts = []
     for number, drawn in enumerate(near):
-        for kind in (drawn, ~drawn):
-            candidates = np.flatnonzero(kind)
+        for eligible in (drawn, ~drawn):
+            candidates = np.flatnonzero(eligible)
             # The fractional part is drawn at random, so that few patches are still spread over all scenes.
-            wanted = min(int(each) + int(random.random() < each % 1), len(candidates))
+            wanted = min(int(per_kind) + int(random.random() < per_kind % 1), len(candidates))
             taken = random.choice(candidates, wanted, replace=False)
             parts.append(np.stack([np.full(wanted, number), *np.divmod(taken, drawn.shape[1])], axis=1))
     return np.concatenate(parts).astype(np.int32)
@@ -205,7 +213,10 @@ def cut_segments(segments: np.ndarray, places: np.ndarray, cut: np.ndarray) -> N
 
 
 def drop_specks(segments: np.ndarray, least: int = 6) -> np.ndarray:
-    """Assign the pixels of segments below ``least`` pixels to the nearest other segment: (256,) uint8, 0, 1, ..."""
+    """Assign the pixels of segments of fewer than ``least`` pixels to the nearest larger segment.
+
+    Returns the segment of each pixel, (256,) uint8, numbered from 0 without gaps.
+    """
     sizes = np.bincount(segments)
     small = sizes[segments] < least
     if small.any() and not small.all():

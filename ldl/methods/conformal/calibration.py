@@ -39,7 +39,7 @@ class Conformal:
 
     Attributes:
         labels: The label space.
-        scores: One per axis, or one for nominal labels.
+        scores: Calibration scores, one entry per axis, or a single entry for nominal labels.
     """
 
     labels: LabelSpace
@@ -60,8 +60,8 @@ class Conformal:
             labels: The label space.
             prediction: (N, C) predicted distributions.
             truth: True values (N,), or (N, 2) for a grid; true distributions (N, C) for nominal labels.
-            groups: (N,) such as subjects, if later rows are of new groups; None for independent rows.
-            weight: (N,) weights of the rows in the coverage, of which only the proportions count; None for equal ones.
+            groups: (N,) groups, such as subjects, if later rows belong to new groups; None for independent rows.
+            weight: (N,) weights of the rows in the coverage, up to a common factor; None for equal weights.
 
         Raises:
             LDLError: No rows, shapes that do not match, or rows that are no distributions.
@@ -73,13 +73,13 @@ class Conformal:
 
     @property
     def units(self) -> int:
-        """Calibration rows, or groups of them."""
+        """Number of calibration rows, or of their groups."""
         return self.scores[0].units
 
     def interval(self, prediction: np.ndarray, level: float) -> np.ndarray:
         """Return the lower and upper ends (N, 2), or (N, 2 axes, 2) for a grid, in the unit of the labels.
 
-        With fewer than level / (1 - level) calibration rows or groups, it is the whole range, with a warning.
+        With fewer than level / (1 - level) calibration rows or groups, the interval is the whole range, with a warning.
 
         Raises:
             LDLError: Nominal labels, or a level that is not between 0 and 1.
@@ -89,7 +89,9 @@ class Conformal:
         return ends[0] if len(ends) == 1 else np.stack(ends, 1)
 
     def label_set(self, prediction: np.ndarray, level: float) -> np.ndarray:
-        """Return which labels belong to the set, (N, C) bool, at least one per row; all with too few calibration rows.
+        """Return which labels belong to the set, (N, C) bool, at least one per row.
+
+        With too few calibration rows, every label belongs to the set, with a warning.
 
         Raises:
             LDLError: Labels with values, or a level that is not between 0 and 1.
@@ -128,11 +130,13 @@ def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -
             "and N"
         )
     sums = prediction.sum(1)
-    _refuse("prediction", prediction, np.flatnonzero(~((sums > 0) & (sums < np.inf)) | (prediction < 0).any(1)))
+    has_mass = (sums > 0) & (sums < np.inf)
+    has_negative = (prediction < 0).any(1)
+    _raise_for_first("prediction", prediction, np.flatnonzero(~has_mass | has_negative))
     if not labels.has_values:
         if truth.shape != prediction.shape:
             raise LDLError(f"true distributions {truth.shape} must be (N, {len(labels)}), as the labels are nominal")
-        _refuse("true distribution", truth, off_simplex(torch.tensor(truth, dtype=torch.float64)).numpy())
+        _raise_for_first("true distribution", truth, off_simplex(torch.tensor(truth, dtype=torch.float64)).numpy())
         return [label_scores(prediction)]
     values = truth.reshape(len(truth), -1)
     if values.shape[1] != labels.ndim or not np.isfinite(values).all():
@@ -143,8 +147,8 @@ def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -
     return [line_scores(marginal, column, np.array(axis)) for marginal, column, axis in axes]
 
 
-def _refuse(name: str, rows: np.ndarray, wrong: np.ndarray) -> None:
-    """Raise LDLError for the first of the rows (N, C) whose numbers are ``wrong``."""
+def _raise_for_first(name: str, rows: np.ndarray, wrong: np.ndarray) -> None:
+    """Raise LDLError for the first of the ``wrong`` row numbers of ``rows`` (N, C), if there are any."""
     if len(wrong):
         row = rows[wrong[0]]
         raise LDLError(
@@ -155,6 +159,7 @@ def _refuse(name: str, rows: np.ndarray, wrong: np.ndarray) -> None:
 
 def warn_too_few(level: float, units: int) -> None:
     """Warn that there are too few calibration rows for a level."""
+    # 1e-9 absorbs rounding: 0.9 / (1 - 0.9) is slightly above 9.
     warnings.warn(
         f"level {level:g} needs {ceil(level / (1 - level) - 1e-9)} calibration rows or groups, and there are {units}: "
         "all labels are included; use a lower level or a larger validation set",
@@ -171,8 +176,8 @@ def interval_columns(calibration: Conformal | None, prediction: Tensor) -> dict[
     if calibration is None:
         return {}
     rows = prediction.detach().float().cpu().numpy()
-    valued = calibration.labels.has_values
-    give = calibration.interval if valued else calibration.label_set
-    at_levels = [give(rows, level / 100) for level in INTERVAL_LEVELS]
+    has_values = calibration.labels.has_values
+    predict_regions = calibration.interval if has_values else calibration.label_set
+    at_levels = [predict_regions(rows, level / 100) for level in INTERVAL_LEVELS]
     regions = torch.from_numpy(np.stack(at_levels, 1)).to(prediction.device)
-    return {"interval": regions.float()} if valued else {"set": regions}
+    return {"interval": regions.float()} if has_values else {"set": regions}

@@ -158,7 +158,7 @@ class Noise(LDLDataModule):
         return torch.from_numpy(pixels).permute(0, 3, 1, 2)
 
 
-class Timer(pl.Callback):
+class StepTimer(pl.Callback):
     """Seconds of the measured steps of a run, and on CUDA how often they waited for the device."""
 
     def __init__(self, device: torch.device, warmup: int) -> None:
@@ -217,9 +217,9 @@ def _endless(data: Noise) -> Generator[Any, None, None]:
         yield from loader
 
 
-def _run(head: Head, options: argparse.Namespace, count: int, warmup: int) -> Timer:
+def _run(head: Head, options: argparse.Namespace, count: int, warmup: int) -> StepTimer:
     cuda = options.device.startswith("cuda")
-    timer = Timer(torch.device(options.device), warmup)
+    timer = StepTimer(torch.device(options.device), warmup)
     torch.set_float32_matmul_precision("high" if cuda else "highest")
     trainer = pl.Trainer(
         max_steps=count // options.batch, accelerator="gpu" if cuda else "cpu", devices=1, logger=False,

@@ -142,7 +142,7 @@ def follow_run(root: Path) -> Journey:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         if not written.is_file():
             raise RuntimeError(f"the run ended before {FIRST_STEP}, the name of the step: {done.stderr[-500:]}")
-        journey = Journey(**json.loads(written.read_text()))
+        journey = Journey(**json.loads(written.read_text(encoding="utf-8")))
     if not journey.tokenised or not journey.built:
         raise RuntimeError(f"no function {TOKENIZERS} or {BUILDERS} was called; name those that do it now")
     return journey
@@ -163,7 +163,7 @@ def trace_run(root: Path, written: Path) -> None:
                 sys.setprofile(None)
                 tokenised = sum(every[function] for function in TOKENIZERS)
                 content = Journey(sorted(calls), tokenised, sum(every[function] for function in BUILDERS))
-                written.write_text(json.dumps(content._asdict()))
+                written.write_text(json.dumps(content._asdict()), encoding="utf-8")
                 os._exit(0)
             return
         every[name] += 1

@@ -101,7 +101,7 @@ def run_options() -> str:
 
 def group(name: str) -> str:
     """Return a table of the options of a group, such as ``model``."""
-    return markdown(["option", "type", "default", "effect"], _parsed(pages._group(name).splitlines()))
+    return markdown(["option", "type", "default", "effect"], _parsed(pages._group_page(name).splitlines()))
 
 
 def _parsed(lines: Iterable[str]) -> list[list[str]]:

@@ -133,7 +133,7 @@ def _check_installation() -> None:
     root = Path(__file__).resolve().parent.parent
     if not (root / "train.py").is_file() or not (root / "pyproject.toml").is_file():
         return
-    groups = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
+    groups = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
     written = {(group, name, value) for group, points in groups.items() for name, value in points.items()}
     try:
         points = importlib.metadata.distribution("ldl").entry_points

@@ -5,9 +5,8 @@ from sklearn.cross_decomposition import PLSRegression
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.head import FittedHead
+from ldl.head import FittedHead, Rows
 from ldl.labels import LabelSpace
-from ldl.methods.rows import Rows
 from ldl.options import buffer, option, options
 
 
@@ -30,8 +29,7 @@ class PartialLeastSquares(FittedHead):
 
     def fit(self, rows: Rows, collective: Collective) -> None:
         features, target = rows.features.double().cpu().numpy(), rows.target.double().cpu().numpy()
-        most = min(self.components, *features.shape)
-        model = PLSRegression(most, scale=False).fit(features, target)
+        model = PLSRegression(min(self.components, *features.shape), scale=False).fit(features, target)
         self.weight.copy_(torch.from_numpy(model.coef_))
         self.bias.copy_(torch.from_numpy(model.predict(features[:1])[0]))
         self.bias -= self.weight @ rows.features[0].to(self.weight)

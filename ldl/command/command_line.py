@@ -55,7 +55,7 @@ class Command:
         for name, stage in stages().items():
             if stage.key and (named == name or self._with_key(stage.key)):
                 return name
-        return str(named or self.content.get("stage") or "fit")
+        return str(self.content.get("stage", "fit") if named is None else named)
 
     @property
     def stage_entry(self) -> StageEntry:

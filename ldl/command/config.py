@@ -17,6 +17,7 @@ from ldl.command.arguments import Argument, plain, words_of
 from ldl.command.classes import check_factories
 from ldl.command.configs import CLASS_KEYS, compose, with_current_paths
 from ldl.command.messages import one_line, program, user_errors
+from ldl.command.stages import find_stage
 from ldl.command.values import BEGINS, MODE, document, our_rules
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
@@ -188,6 +189,7 @@ def parse(content: dict[str, Any], arguments: Sequence[Argument]) -> Config:
             raise LDLError(one_line(str(error))) from None
         except RecursionError:
             raise LDLError("a configuration is nested too deep, or contains itself") from None
+    find_stage(str(values.stage))
     check_ranges(values)
     for name in ("ckpt_path", "run_dir"):
         if values[name] == "":

@@ -284,8 +284,8 @@ class FaultTolerant:
         """Return the wrapped logger."""
         return cast("Logger", cls(logger))
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         return type(self._logger)
 
     def __getattr__(self, name: str) -> Any:

@@ -184,7 +184,7 @@ def test_predictions_that_are_not_finite_are_not_compared() -> None:
     rows = {"prediction": np.full((4, 3), np.nan), "target": counts / 6, "votes": counts.sum(1)}
     data = VotedRows(folds=2)
     data.setup()
-    with pytest.warns(UserWarning, match="left out: predictions must be finite, and row 0 is not"):
+    with pytest.warns(UserWarning, match="left out: row 0 of the predictions is no distribution"):
         assert power_columns(data, rows, None) == {}
     with pytest.warns(UserWarning, match="left out: dict has no combiner of votes"):
         assert power_columns({}, rows, None) == {}

@@ -12,6 +12,7 @@ import yaml
 
 from ldl.backbones import Identity
 from ldl.checkpoint import CHECKPOINT_KEY
+from ldl.command.arguments import tokenize, words_of
 from ldl.command.beside import read_beside
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
@@ -277,9 +278,10 @@ def test_a_prediction_reads_no_labels_groups_and_options_of_training() -> None:
     words = ["--stage=predict", "--data.path=new.csv"]
     unread = ["--data.question=q", "--data.country=c", "--data.oversample=1", "--data.sigma=2"]
     new = ["--stage=predict", "--data", "TableFile", "--data.path=new.csv"]
-    assert with_new_data([*words, *unread], checkpoint, "new.csv") == new
+    assert words_of(with_new_data(tokenize([*words, *unread]), checkpoint, "new.csv")) == words_of(tokenize(new))
     for other in ("--data.wave=1", "--data.protocol=kfold"):
-        assert with_new_data([*words, other], checkpoint, "new.csv") == [*words, other]
+        arguments = tokenize([*words, other])
+        assert with_new_data(arguments, checkpoint, "new.csv") == arguments
 
 
 def test_a_configuration_beside_a_checkpoint_names_no_place(tmp_path: Path) -> None:

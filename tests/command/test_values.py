@@ -177,7 +177,7 @@ def test_run_options_and_lightning(tmp_path: Path) -> None:
         ("model: {mixup: null}", "model.mixup is 'None', but must be float"),
         ("jobs: null", "jobs is 'None', but must be int"),
         ("jobs: 0", "jobs 0 must be at least 1"),
-        ("stage: null", "stage is 'None', but must be one of 'compare'"),
+        ("stage: null", "stage is 'null', but must be one of 'compare'"),
         ("run_dir: ''", "--run_dir is empty; give a path, or leave it out"),
         ("ckpt_path: ''", "--ckpt_path is empty; give a path, or leave it out"),
         ("model: {optimizer: {lr: 1_0}}", "model.optimizer.lr is '1_0', but must be float"),

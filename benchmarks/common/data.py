@@ -79,4 +79,5 @@ def mean_metrics(
 ) -> dict[str, float]:
     """Return the mean of each metric over the rows of distributions (n, C), in double precision."""
     pair = predicted.double(), true.double()
-    return {name: float(DISTRIBUTION_METRICS[name].function(*pair).mean()) for name in metrics}
+    functions = {name: DISTRIBUTION_METRICS[name].function for name in metrics}
+    return {name: float(function(*pair).mean()) for name, function in functions.items() if function is not None}

@@ -95,13 +95,21 @@ HEADS = {
         *("--model.lr_scheduler", "torch.optim.lr_scheduler.ReduceLROnPlateau", "--model.lr_scheduler.patience", "0"),
         *("--model.lr_scheduler.threshold", "0.9"),
     ],
-    "mean": ["--model.head", "processes.RampPredictor"],
+    "mean": ["--model.head", "fakes.processes.RampPredictor"],
     # Every row has another weight, in training and in metrics.
     "weighted": [
-        *("--data", "processes.WeightedDigits", *LEAVES, "--model.head.batches", "10", "--trainer.max_epochs", "1"),
+        *(
+            "--data",
+            "fakes.processes.WeightedDigits",
+            *LEAVES,
+            "--model.head.batches",
+            "10",
+            "--trainer.max_epochs",
+            "1",
+        ),
         *("--model.mixup", "0", "--model.calibrate", "true"),
     ],
-    "weighted_mean": ["--data", "processes.WeightedDigits", "--model.head", "MeanPredictor"],
+    "weighted_mean": ["--data", "fakes.processes.WeightedDigits", "--model.head", "MeanPredictor"],
 }
 
 

@@ -46,7 +46,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     metrics = dict(registry._registered)
     folder = tmp_path_factory.mktemp("project") / "plugins"
     folder.mkdir()
-    shutil.copy(ROOT / "tests" / "plugin_of_0_2_0.py", folder)
+    shutil.copy(ROOT / "tests" / "fakes" / "plugin_of_0_2_0.py", folder)
     with pytest.warns(DeprecationWarning, match=r"OldSquares.fit takes features and target, as in ldl 0.2.0; change"):
         discover(folder)
     yield sys.modules["ldl_plugins.plugin_of_0_2_0"]

@@ -199,8 +199,8 @@ def test_without_validation_rows_there_is_no_second_curve() -> None:
 
 @pytest.mark.slow
 def test_two_processes_report_what_one_does(tmp_path: Path) -> None:
-    options = ["--data", "some_votes.VotedRows", "--data.val_fraction", "0.2", "--data.subjects", "70"]
-    options += ["--model.head", "some_votes.Seen", "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"]
+    options = ["--data", "fakes.rater_votes.VotedRows", "--data.val_fraction", "0.2", "--data.subjects", "70"]
+    options += ["--model.head", "fakes.rater_votes.Seen", "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"]
     options += ["--data.batch_size", "23", "--trainer.enable_progress_bar", "false", "--trainer.precision", "64-true"]
     run_here([*options, "--run_dir", str(tmp_path / "one")], tmp_path)
     two = [*options, "--trainer.devices", "2", "--trainer.strategy", "ddp", "--run_dir", str(tmp_path / "two")]

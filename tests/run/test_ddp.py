@@ -110,7 +110,7 @@ def test_gathered_ring_has_the_rows_of_one_process_in_order(runs: Path) -> None:
 def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """Folder and end of two processes that Lightning starts: a cross-validation, then a run with a damaged row."""
     folder = tmp_path_factory.mktemp("launched")
-    damaged = [*HEADS["softmax"], "--data", "processes.DamagedDigits", "--data.num_workers", "1"]
+    damaged = [*HEADS["softmax"], "--data", "fakes.processes.DamagedDigits", "--data.num_workers", "1"]
     commands = [[*RUN, *more, *TWO, "--run_dir", name] for name, more in (("run", CROSSVAL), ("damaged", damaged))]
     (folder / "runs.json").write_text(json.dumps(commands))
     return folder, launch([str(ROOT / "tests" / "fakes" / "several_runs.py"), "runs.json"], folder)

@@ -22,7 +22,7 @@ from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 from traitlets.config import Config
 
-LONGEST = 180
+LONGEST = 600
 """Longest time of a cell in seconds."""
 CLAIMS = {
     "table": 'boosted["mean"]["kl"] < 0.8 * baseline["mean"]["kl"]',

@@ -107,8 +107,8 @@ def _front_page() -> str:
     ]
     for key in OURS:
         lines += ["", *_class_rows(key)]
-    lines += ["", "Stages: --stage NAME", *(_row(name, stage.text) for name, stage in stages().items())]
-    lines += ["", "Subcommands:", *(_row(name, line) for name, line in summaries().items()), "", "Options:"]
+    lines += ["Stages: --stage NAME", *(_row(name, stage.text) for name, stage in stages().items())]
+    lines += ["Subcommands:", *(_row(name, line) for name, line in summaries().items()), "", "Options:"]
     lines += [_row(name, text) for name, text in PARSERS_OWN]
     for name, (option, text) in RUN_OPTIONS.items():
         if name not in GROUPS:

@@ -99,3 +99,10 @@ def maps_and_truth(root: Path) -> tuple[Path, Path]:
         write_truth(root / "gt" / f"{name}.mat", boundaries, segments)
         write_edge_map(root / "pred" / f"{name}.png", boundaries[0] * 0.8)
     return root / "pred", root / "gt"
+
+
+def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
+    """Return noise with a part of one colour."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    pixels[: height // 3, : width // 2] = seed, 0, 0
+    return pixels

@@ -69,3 +69,14 @@ def smooth(rows: int = 400, width: int = 8, labels: int = 5, seed: int = 0) -> t
 
 def same(one: Tree, two: Tree) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one[:6], two[:6]))
+
+
+def table(rows: int, seed: int) -> np.ndarray:
+    """Columns of many values, of few, of one, with and without missing ones."""
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(rows, 6)).astype(np.float32)
+    features[:, 1] = np.round(3 * features[:, 1])
+    features[:, 2] = np.round(40 * features[:, 2]) / 40
+    features[random.random(rows) < 0.1, 3] = np.nan
+    features[:, 4], features[:, 5] = np.nan, 1
+    return features

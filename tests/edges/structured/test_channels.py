@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fakes.edge_images import picture
 
 from ldl.edges.structured.channels import (
     CHANNELS,
@@ -18,13 +19,6 @@ from ldl.edges.structured.channels import (
     make_channels,
     sum_up,
 )
-
-
-def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
-    """Return noise with a part of one colour."""
-    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    pixels[: height // 3, : width // 2] = seed, 0, 0
-    return pixels
 
 
 def luv_by_formulas(image: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fakes.edge_images import picture
 
 from ldl.edges.structured.channels import (
     PATCH_FEATURES,
@@ -13,13 +14,6 @@ from ldl.edges.structured.channels import (
 )
 from ldl.edges.structured.patches import bin_patches, drop_specks, make_bins, make_scene, sample_patches
 from ldl.errors import LDLError
-
-
-def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
-    """Return noise with a part of one colour."""
-    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    pixels[: height // 3, : width // 2] = seed, 0, 0
-    return pixels
 
 
 def test_codes_are_the_number_of_edges_below() -> None:

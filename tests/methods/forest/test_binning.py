@@ -6,21 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes.grown_trees import table
 
 from ldl.methods import training_rows as mapped
 from ldl.methods.forest import binning
 from ldl.methods.forest.binning import make_bins, make_shares
-
-
-def table(rows: int, seed: int) -> np.ndarray:
-    """Columns of many values, of few, of one, with and without missing ones."""
-    random = np.random.default_rng(seed)
-    features = random.normal(size=(rows, 6)).astype(np.float32)
-    features[:, 1] = np.round(3 * features[:, 1])
-    features[:, 2] = np.round(40 * features[:, 2]) / 40
-    features[random.random(rows) < 0.1, 3] = np.nan
-    features[:, 4], features[:, 5] = np.nan, 1
-    return features
 
 
 def by_hand(column: np.ndarray, bins: int) -> np.ndarray:

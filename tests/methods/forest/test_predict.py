@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from fakes.grown_trees import table
 
 from ldl.collective import Collective
 from ldl.methods.forest.binning import make_bins
@@ -14,17 +15,6 @@ from ldl.methods.forest.histograms import Newton
 from ldl.methods.forest.predict import add_leaves, forest_arrays
 
 CPU = torch.device("cpu")
-
-
-def table(rows: int, seed: int) -> np.ndarray:
-    """Columns of many values, of few, of one, with and without missing ones."""
-    random = np.random.default_rng(seed)
-    features = random.normal(size=(rows, 6)).astype(np.float32)
-    features[:, 1] = np.round(3 * features[:, 1])
-    features[:, 2] = np.round(40 * features[:, 2]) / 40
-    features[random.random(rows) < 0.1, 3] = np.nan
-    features[:, 4], features[:, 5] = np.nan, 1
-    return features
 
 
 def test_rows_end_by_their_bins_where_their_values_lead() -> None:

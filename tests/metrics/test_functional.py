@@ -8,11 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from fakes.predictions import distribution_metrics, rows
 
-from ldl.labels import LabelSpace
 from ldl.metrics import DISTRIBUTION_METRICS
-from ldl.metrics.stage import StageMetrics
 
 Row = Sequence[float]
 
@@ -45,21 +43,6 @@ HARD_ROWS = [
     ([0.5, 0.5, 0.0], [0.0, 0.25, 0.75]),  # mass where the prediction has none
     ([1 / 3, 1 / 3, 1 / 3], [1e-30, 1e-14, 1.0]),  # below the floor of KL
 ]
-
-
-NOMINAL = LabelSpace.nominal("abc")
-
-
-def distribution_metrics() -> nn.Module:
-    """The ten as a run has them."""
-    return StageMetrics(NOMINAL).means["distribution"]
-
-
-def rows(count: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    target, prediction = rng.dirichlet(np.full(labels, 0.3), count), rng.dirichlet(np.full(labels, 0.5), count)
-    target[0, 1:] = 0
-    return target / target.sum(1, keepdims=True), prediction
 
 
 @pytest.mark.parametrize("name", REFERENCES)

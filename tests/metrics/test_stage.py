@@ -5,27 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from fakes.predictions import NOMINAL, distribution_metrics, rows
 from pytorch_lightning.plugins.precision import HalfPrecision
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
-from torch import nn
 
 from ldl.labels import LabelSpace
 from ldl.metrics.stage import LossMeans, StageMetrics, row_metrics
-
-NOMINAL = LabelSpace.nominal("abc")
-
-
-def distribution_metrics() -> nn.Module:
-    """The ten as a run has them."""
-    return StageMetrics(NOMINAL).means["distribution"]
-
-
-def rows(count: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    target, prediction = rng.dirichlet(np.full(labels, 0.3), count), rng.dirichlet(np.full(labels, 0.5), count)
-    target[0, 1:] = 0
-    return target / target.sum(1, keepdims=True), prediction
-
 
 GRIDS = [LabelSpace.grid([0, 1], [0, 1]), LabelSpace.grid([0, 1], [0, 1], axis_names=("pitch", "yaw"))]
 

@@ -1,4 +1,4 @@
-"""The locator of a task is the one whose objects its images show, else the first; without any, one line says so."""
+"""A task gets the locator of the objects that its images show, else the first. Without locators, one line reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task gets the locator of the objects that its images show, else the first. Without locators, one line reports it."""
+"""A task gets the locator of the objects that its images show, else the first. Without any, one line reports it."""
 
 from __future__ import annotations
 

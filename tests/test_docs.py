@@ -43,7 +43,7 @@ from ldl.search.space import read_tuning
 reference = load_script(ROOT / "docs" / "write_reference.py")
 
 PAGES = [
-    *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks")),
+    *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks", "ldl/examples")),
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]

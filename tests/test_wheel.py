@@ -81,6 +81,9 @@ def test_it_brings_all_configurations_and_no_more(ldl: Installed) -> None:
     brought = {path.relative_to(installed / "configs") for path in (installed / "configs").rglob("*.yaml")}
     assert brought == {path.relative_to(ROOT / "configs") for path in (ROOT / "configs").rglob("*.yaml")}
     assert (installed / "py.typed").is_file() and any((installed / "command" / "templates").glob("*.txt"))
+    assert {path.name for path in (installed / "examples").iterdir()} == {"README.md", "nodules.csv", "readings.csv"}
+    licences = ldl.packages / "ldl-0.2.0.dist-info" / "licenses"
+    assert (licences / "LICENSE").is_file() and (licences / "ldl/examples/README.md").is_file()
     assert {path.name for path in ldl.packages.iterdir() if "ldl" in path.name} == {"ldl", "ldl-0.2.0.dist-info"}
 
 
@@ -110,3 +113,15 @@ def test_a_table_by_the_name_of_a_configuration(ldl: Installed) -> None:
     ldl("python", "-m", "ldl", "-c", "tabular_structrf", *options, *QUIET, NUMBA_DISABLE_JIT="1")
     results = json.loads((ldl.folder / "forest" / "results.json").read_text())
     assert (results["head"], results["data"], results["folds"][0]["n_test"]) == ("StructRF", "TabularLDL", 6)
+
+
+def test_the_example_from_audit_to_predictions(ldl: Installed) -> None:
+    """One command each on the votes that come with ldl."""
+    examples = ldl.packages / "ldl" / "examples"
+    audit = ldl("ldl", "audit", "nodules.csv", "--votes", "readings.csv")
+    assert str(examples / "nodules.csv") in audit and "Krippendorff's alpha 0.427" in audit
+    run = ldl("ldl", "-c", "nodules", "--model.head.rounds=20", "--run_dir=nodules", *QUIET)
+    assert f"taken from {examples / 'nodules.csv'}: votes" in run and "The model is worth" in run
+    checkpoint = "nodules/checkpoints/last.ckpt"
+    ldl("ldl", "--stage", "predict", "--ckpt_path", checkpoint, "--data.path=nodules.csv", "--run_dir=new", *QUIET)
+    assert len((ldl.folder / "new" / "predictions.csv").read_text().splitlines()) == 2674

@@ -55,7 +55,9 @@ def audit(args: list[str]) -> None:
     """
     parser = CommandParser("audit", audit.__doc__)
     parser.add_argument(
-        "file", help="a .mat, .npz, .csv or .parquet file, or a folder; relative paths are searched below LDL_DATA too"
+        "file",
+        help="a .mat, .npz, .csv or .parquet file, or a folder; relative paths are searched below LDL_DATA "
+        "and among the examples of ldl too",
     )
     parser.add_argument("--data", choices=KINDS, help="data class of the run; found by default")
     options_of_kinds = [each for kind in KINDS.values() for each in options_of(kind).items()]

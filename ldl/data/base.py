@@ -234,7 +234,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """Keep and print the description of the columns and other parts of a file that are used."""
         self.taken = taken
         if taken and process_rank() == 0:
-            print(f"taken from {getattr(self, 'path', None)}: {taken}", flush=True)
+            path = getattr(self, "path", None)
+            print(f"taken from {path and self.find(path)}: {taken}", flush=True)
 
     tell_taken = report_columns  # its name in 0.2.0, which plugins call
 
@@ -262,7 +263,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return data_folder(self.root)
 
     def find(self, path: str) -> Path:
-        """Return the path that an option names: as given, or below the data folder."""
+        """Return the path that an option names: as given, below the data folder, or an example that comes with ldl."""
         return find_path(path, self.root)
 
     def setup(self, stage: str | None = None) -> None:

@@ -19,6 +19,8 @@ ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
 """Fix for a data file that is absent."""
 LARGEST_TEXT = 2**26
 """Unpacked size that any text may have, in bytes; text takes several times as much memory."""
+EXAMPLES = Path(__file__).parents[1] / "examples"
+"""Folder of the data files that come with ldl."""
 POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 """Beginning and largest size in bytes of the text that Git LFS leaves in place of a file that was not fetched."""
 
@@ -70,9 +72,14 @@ def data_folder(root: str | None = None) -> Path:
 
 
 def find_path(name: str, root: str | None = None) -> Path:
-    """Return the path that an option names: as given, or below the data folder."""
-    # ``Path.exists`` raises for impossible names.
-    return Path(name) if os.path.exists(name) else data_folder(root) / name
+    """Return the path that an option names: as given, below the data folder, or an example that comes with ldl.
+
+    A name that leads to nothing is one below the data folder.
+    """
+    below, example = data_folder(root) / name, EXAMPLES / name
+    if os.path.exists(name):  # ``Path.exists`` raises for impossible names
+        return Path(name)
+    return example if os.path.isfile(example) and not os.path.exists(below) else below
 
 
 def check_found(path: Path, name: str) -> Path:

@@ -74,6 +74,8 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
         if "backbone" not in config["model"]:
             return options
         return [*options, "--model.backbone.name=mobilenetv2_050", "--model.backbone.pretrained=false"]
+    if "votes" in data.get("init_args", {}):
+        return []  # the example, which comes with ldl
     if data.get("class_path") == "TabularLDL":
         arguments = data["init_args"]
         count = len(arguments.get("label_names") or arguments.get("label_values") or range(4))
@@ -102,6 +104,7 @@ OTHER_HEADS = {
     **dict.fromkeys(("pretrain", "dldl_v2", "softmax_blended", "softmax_enlarged", "softmax_crisp"), "softmax"),
     "structured": "structurededges",
     "default": "ldlf",
+    "nodules": "boostedtrees",
     "tabular": "boostedtrees",
 }
 """Of runs that are not named after their head."""

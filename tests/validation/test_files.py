@@ -24,7 +24,7 @@ from ldl.faces.lists import read_boxes
 from ldl.faces.morph_lists import read_list
 from ldl.faces.pointing04 import read_pose_box
 from ldl.tables.csv_table import read_csv
-from ldl.validation.files import check_file, read_text
+from ldl.validation.files import EXAMPLES, check_file, find_path, read_text
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32\nsize 12345\n"
 
@@ -119,3 +119,22 @@ def test_kinds_and_names(tmp_path: Path) -> None:
     assert "embedded null byte" in said(check_file, Path("a\0b"))
     (tmp_path / "round").symlink_to("round")
     assert "symbolic links" in said(check_file, tmp_path / "round")
+
+
+def test_examples_are_found_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_path("nodules.csv", "data") == EXAMPLES / "nodules.csv"
+    assert find_path("examples.csv", "data") == Path("data/examples.csv")
+    assert find_path(".", "data") == Path(".") and find_path("", "data") == Path("data")
+    for place in (Path("data/nodules.csv"), Path("nodules.csv")):
+        place.parent.mkdir(exist_ok=True)
+        place.touch()
+        assert find_path("nodules.csv", "data") == place
+
+
+def test_examples_are_small_and_attributed() -> None:
+    files = {path.name: path for path in EXAMPLES.iterdir()}
+    assert files.keys() == {"README.md", "nodules.csv", "readings.csv"}
+    assert sum(path.stat().st_size for path in files.values()) < 400_000
+    text = files["README.md"].read_text()
+    assert all(name in text for name in ("CC BY 3.0", "by/3.0/", "Armato", "10.7937/K9/TCIA.2015.LO9QL9SX", "Changes"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from fakes.image_votes import GEOMETRY, lidc
 
 from ldl.data import LIDC
 from ldl.errors import LDLError
+from ldl.validation.files import EXAMPLES
 
 
 def _opened(root: Path, **options: Any) -> LIDC:
@@ -41,6 +43,16 @@ def test_the_real_files(ldl_data: Path) -> None:
     data = _opened(ldl_data, weighting="dirichlet")
     assert data.size == 2673 and data.columns["votes"].sum() == 6859 and len(set(data.groups.tolist())) == 875
     assert data.prior.concentration == pytest.approx(3.9, abs=0.3)
+
+
+def test_the_example_has_the_real_malignancy(ldl_data: Path) -> None:
+    if not (ldl_data / "lidc").is_dir():
+        pytest.skip("LDL_DATA has no lidc")
+    released = {name: pd.read_csv(ldl_data / "lidc" / name) for name in ("nodules.csv", "readings.csv")}
+    example = {name: pd.read_csv(EXAMPLES / name) for name in released}
+    pd.testing.assert_frame_equal(example["nodules.csv"], released["nodules.csv"].drop(columns="readings"))
+    ratings = released["readings.csv"][["item", "malignancy"]].rename(columns={"malignancy": "rating"})
+    pd.testing.assert_frame_equal(example["readings.csv"], ratings)
 
 
 def test_no_line_names_an_option_that_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

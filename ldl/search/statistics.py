@@ -66,8 +66,35 @@ def p_value(ours: np.ndarray, other: np.ndarray, ratio: float | None = None) -> 
         return 1.0
     if np.allclose(difference, difference[0]):
         return 0.0
-    variance = (1 / count + (1 / (count - 1) if ratio is None else ratio)) * difference.var(ddof=1)
-    return float(2 * student.sf(abs(difference.mean()) / math.sqrt(variance), count - 1))
+    return float(2 * student.sf(abs(difference.mean()) / _corrected_error(difference, ratio), count - 1))
+
+
+def difference_interval(
+    ours: np.ndarray, other: np.ndarray, ratio: float | None = None, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return the ends of the interval of the mean difference over the same folds, by the test of :func:`p_value`.
+
+    Args:
+        ours: A metric on each of n folds.
+        other: The same of another method.
+        ratio: As in :func:`p_value`.
+        confidence: Confidence of the interval, in (0, 1).
+
+    Returns:
+        NaN for one fold.
+    """
+    count, difference = len(ours), ours - other
+    if count < 2:
+        return math.nan, math.nan
+    half = float(student.ppf((1 + confidence) / 2, count - 1)) * _corrected_error(difference, ratio)
+    return float(difference.mean()) - half, float(difference.mean()) + half
+
+
+def _corrected_error(difference: np.ndarray, ratio: float | None) -> float:
+    """Return the standard error of a mean difference (n,) over folds that share training rows."""
+    count = len(difference)
+    overlap = 1 / (count - 1) if ratio is None else ratio
+    return math.sqrt((1 / count + overlap) * difference.var(ddof=1))
 
 
 def verdict(ours: np.ndarray, other: np.ndarray, metric: str, ratio: float | None = None) -> str:

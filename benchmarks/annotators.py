@@ -1,0 +1,356 @@
+"""Majority vote, Dawid-Skene and shares of votes as targets of the same head, on sets that people labelled.
+
+``measure`` trains on every fold with three seeds and stores the results of each set, target and seed. ``agreement``
+trains nothing. LIDC comes with ldl. The other sets lie below ``LDL_DATA``. Text becomes the mean of the token vectors
+of the package ``wordllama``, which must be installed with ``tokenizers``. Features and votes of text are written below
+``--out``, and features of images into ldl's cache.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import numpy as np
+import pandas as pd
+import torch
+from scipy.stats import spearmanr
+
+from benchmarks.common.script import launch, make_parser, write_block
+from ldl.annotations import krippendorff_alpha, majority_accuracy, power_curve, vote_nll
+from ldl.backbones import Identity, Timm
+from ldl.data import CIFAR10H, FERPlus, TabularLDL
+from ldl.edges.benchmark.votes import Tally, calibration_error
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import Softmax, StructRF, Trained
+from ldl.jobs.crossval import crossvalidate
+from ldl.jobs.store import Key, Result, Store
+from ldl.reports.files import markdown
+from ldl.run.output import quiet_trainers
+from ldl.search.statistics import difference_interval
+from ldl.task import Task
+from ldl.validation.files import data_folder
+
+FOLDS, SEEDS = 5, 3
+TARGETS = {"shares": "shares", "majority": "majority vote", "dawid_skene": "Dawid-Skene"}
+STORED = Path(__file__).with_name("annotators_results.json")
+"""Results behind the tables of the page."""
+TRAINER = {
+    "max_epochs": 1,
+    "accelerator": "cpu",
+    "logger": False,
+    "enable_progress_bar": False,
+    "enable_checkpointing": False,
+    "enable_model_summary": False,
+}
+Data = TabularLDL | CIFAR10H | FERPlus
+
+
+class Study(NamedTuple):
+    """A set and how it is learned.
+
+    Attributes:
+        make: Returns the data, for options such as ``target`` and the folder for prepared files.
+        scaling: Scaling of the features.
+        raters: Whether the rater of each vote is known.
+        network: timm network whose features are used; empty for tables.
+        forest: Train a structured forest and not a softmax.
+    """
+
+    make: Callable[..., Data]
+    scaling: Any = "standard"
+    raters: bool = False
+    network: str = ""
+    forest: bool = False
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets that the votes allow."""
+        return [target for target in TARGETS if self.raters or target != "dawid_skene"]
+
+    def head(self, seed: int) -> Head:
+        """Return an untrained head. Hyperparameters are the same for all targets, and for all sets."""
+        if self.forest:
+            return StructRF(trees=200, depth=20, min_leaf=20, search="random", seed=seed, threads=1, out_of_bag=False)
+        softmax = Softmax(hidden=[64], dropout=0.3)
+        return Trained(softmax, epochs=60, steps=2000, lr=3e-3, scaling=self.scaling, seed=seed)
+
+    def task(self, seed: int) -> Task:
+        """Return an untrained task."""
+        backbone = Timm(self.network, pretrained="auto", freeze=True) if self.network else Identity()
+        return Task(self.head(seed), backbone)
+
+
+def nodules(folder: Path, nodules: int | None = None, **options: Any) -> TabularLDL:
+    """Return the example of ldl, or that many nodules of its first patients."""
+    path = "nodules.csv"
+    if nodules is not None:
+        table = pd.read_csv(ldl.validation.files.find_path(path))
+        path = str(folder / f"nodules_{nodules}.csv")
+        table.head(nodules).to_csv(path, index=False)
+        options |= {"unknown_items": "drop"}
+    table_options: dict[str, Any] = {"scaling": "none", "label_type": "ordinal", "label_order": list("12345")}
+    return TabularLDL(path=path, votes="readings.csv", folds=FOLDS, val_fraction=0.0, **table_options, **options)
+
+
+def texts(folder: Path, name: str, read: Callable[[], pd.DataFrame], ordinal: bool, **options: Any) -> TabularLDL:
+    """Return text with votes: ``read`` returns a row for each vote, with item, rater, label and text.
+
+    Texts that are equal are one group, so that no text is in training and test.
+    """
+    features, votes = folder / f"{name}.csv", folder / f"{name}_votes.csv"
+    if not features.is_file():
+        table = read()
+        items = table.drop_duplicates("item")
+        columns = pd.DataFrame(token_vectors(items["text"]), items["item"]).add_prefix("v").round(5)
+        columns.insert(0, "group", pd.factorize(items["text"])[0])
+        table[["item", "rater", "label"]].to_csv(votes, index=False)
+        columns.to_csv(features)
+    kind = "ordinal" if ordinal else "nominal"
+    return TabularLDL(
+        path=str(features), votes=str(votes), folds=FOLDS, val_fraction=0.0, scaling="none", label_type=kind, **options
+    )
+
+
+def popquorn() -> pd.DataFrame:
+    """Return the votes of POPQUORN, offensiveness from 1 to 5. Raises LDLError if they are absent."""
+    table = pd.read_csv(present("text/popquorn/offensiveness.csv"))
+    names = {"instance_id": "item", "user_id": "rater", "offensiveness": "label"}
+    return table.rename(columns=names).astype({"label": int})[["item", "rater", "label", "text"]]
+
+
+def md_agreement() -> pd.DataFrame:
+    """Return the votes of MD-Agreement, all three sets of the release. Raises LDLError if they are absent."""
+    rows = []
+    for part in ("train", "dev", "test"):
+        file = present(f"text/md_agreement/MD-Agreement_{part}.json")
+        for item, entry in json.loads(file.read_text(encoding="utf-8")).items():
+            votes = zip(entry["annotators"].split(","), entry["annotations"].split(","))
+            rows += [(f"{part}{item}", rater, label, entry["text"]) for rater, label in votes]
+    return pd.DataFrame(rows, columns=["item", "rater", "label", "text"])
+
+
+def present(name: str) -> Path:
+    """Return a file below the data folder. Raises LDLError if it is absent."""
+    path = data_folder() / name
+    if not path.is_file():
+        raise LDLError(f"no file at {path}; set LDL_DATA to the folder of the data")
+    return path
+
+
+def token_vectors(texts: Iterable[str]) -> np.ndarray:
+    """Return the mean token vector of each text, scaled to length 1, (n, 256). Raises LDLError without the package."""
+    package = importlib.util.find_spec("wordllama")
+    if package is None or not package.submodule_search_locations or importlib.util.find_spec("tokenizers") is None:
+        raise LDLError("text needs pip install wordllama tokenizers")
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    folder = Path(package.submodule_search_locations[0])
+    [vectors] = load_file(folder / "weights" / "l2_supercat_256.safetensors").values()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    tokenizer.no_padding()
+    encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    means = np.stack([vectors[each.ids].astype(np.float64).mean(0) for each in encoded])
+    return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+
+def images(kind: type[CIFAR10H] | type[FERPlus], folder: Path, **options: Any) -> CIFAR10H | FERPlus:
+    """Return images, from which a frozen network computes features of images of 96 x 96 pixels."""
+    if kind is CIFAR10H:
+        options |= {"folds": FOLDS, "val_fraction": 0.0}
+    return kind(crop_size=96, batch_size=256, **options)
+
+
+STUDIES = {
+    "LIDC": Study(nodules, "quantile_normal"),
+    "POPQUORN": Study(partial(texts, name="popquorn", read=popquorn, ordinal=True), raters=True),
+    "MD-Agreement": Study(partial(texts, name="md_agreement", read=md_agreement, ordinal=False), raters=True),
+    "CIFAR-10H": Study(partial(images, CIFAR10H), network="mobilenetv2_100"),
+    "FER+": Study(partial(images, FERPlus), network="mobilenetv2_100"),
+    "LIDC, forest": Study(nodules, forest=True),
+    "LIDC, 200 nodules": Study(partial(nodules, nodules=200), "quantile_normal"),
+}
+"""The sets, and variants of one of them for the section on limits."""
+MAIN = ["LIDC", "POPQUORN", "MD-Agreement", "CIFAR-10H", "FER+"]
+
+
+def entropy(shares: np.ndarray) -> np.ndarray:
+    """Return the entropy of distributions (n, C) in nats."""
+    return np.asarray(-(shares * np.log(np.maximum(shares, 1e-12))).sum(1))
+
+
+def vote_calibration(prediction: np.ndarray, counts: np.ndarray) -> float:
+    """Return the expected calibration error of the probabilities of all labels as chances of a vote, from 0 to 1.
+
+    It is that of ``ldl.edges``: 15 bins with as many pairs of item and label, each pair with the share of its votes.
+    """
+    shares = counts / counts.sum(1, keepdims=True)
+    return calibration_error(Tally(np.ones(shares.size), shares.ravel()), prediction.ravel(), mass=True)
+
+
+def measure(name: str, folder: Path, key: Key) -> Result:
+    """Return the results of one target and seed: lists over the folds, and the worth over all test items."""
+    study, rows = STUDIES[name], list[dict[str, np.ndarray]]()
+    data = study.make(folder, target=key["target"])
+    with quiet_trainers():
+        results = crossvalidate(
+            lambda: study.task(key["seed"]), data, seed=key["seed"], trainer=dict(TRAINER), rows=rows
+        )
+    lists: dict[str, list[float]] = {name: [] for name in ("nll", "accuracy", "calibration", "rank", "clear", "unclear")}
+    for fold in rows:
+        prediction, counts = fold["prediction"].astype(np.float64), data.counts(fold["index"])
+        shares, nll = counts / counts.sum(1, keepdims=True), vote_nll(prediction, counts)
+        clear = shares.max(1) >= 0.95
+        lists["nll"].append(float(nll.mean()))
+        lists["accuracy"].append(majority_accuracy(prediction, counts))
+        lists["calibration"].append(vote_calibration(prediction, counts))
+        lists["rank"].append(float(spearmanr(entropy(prediction), entropy(shares)).statistic))
+        lists["clear"].append(float(nll[clear].mean()))
+        lists["unclear"].append(float(nll[~clear].mean()))
+    raters = results["raters"]
+    return {**lists, **{name: raters[name] for name in ("worth", "low", "high", "most", "items")}}
+
+
+def describe(name: str, folder: Path) -> Result:
+    """Return what the votes of a set show without a model."""
+    data = STUDIES[name].make(folder)
+    data.setup()
+    counts = data.counts(np.arange(data.size))
+    _, power, items = power_curve(counts, data.groups)
+    shares = counts / counts.sum(1, keepdims=True)
+    return {
+        "items": data.size,
+        "votes": int(counts.sum()),
+        "median": float(np.median(counts.sum(1))),
+        "labels": f"{len(data.labels)} {data.labels.kind}",
+        "alpha": krippendorff_alpha(counts, data.labels),
+        "clear": float((shares.max(1) >= 0.95).mean()),
+        "power": power.tolist(),
+        "compared": items,
+    }
+
+
+def table_of_agreement(rows: Sequence[Result]) -> str:
+    lines = []
+    for row in sorted(rows, key=lambda row: MAIN.index(row["set"])):
+        chosen = sorted({0, 1, 2, len(row["power"]) - 1})
+        curve = ", ".join(f"{row['power'][k]:.3f} ({k})" for k in chosen)
+        lines.append(
+            [row["set"], f"{row['items']:,}", f"{row['votes']:,}", f"{row['median']:g}", row["labels"]]
+            + [f"{row['alpha']:.3f}", f"{row['clear']:.0%}", curve]
+        )
+    header = ["set", "items", "votes", "votes an item", "labels", "Krippendorff's alpha", "items with 95% agreement"]
+    return markdown([*header, "NLL of a vote from (k) others"], lines)
+
+
+def over_seeds(rows: Sequence[Result], name: str, target: str, column: str) -> np.ndarray:
+    """Return the means over seeds of a column, (folds,); empty if the target was not measured."""
+    lists = [row[column] for row in rows if (row["set"], row["target"]) == (name, target)]
+    return np.mean(lists, axis=0) if lists else np.empty(0)
+
+
+def difference(rows: Sequence[Result], name: str, target: str, column: str, digits: int) -> str:
+    """Return the mean difference of a target from shares, with its interval over folds."""
+    ours, shares = (over_seeds(rows, name, each, column) for each in (target, "shares"))
+    mean = float((ours - shares).mean())
+    if len(ours) < 2:
+        return f"{mean:+.{digits}f}"
+    low, high = difference_interval(ours, shares)
+    return f"{mean:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+
+
+def worth_of(rows: Sequence[Result]) -> str:
+    """Return the mean worth over seeds, with the means of the ends of its intervals."""
+    most = rows[0]["most"]
+    ends = (np.mean([most if row[key] is None else row[key] for row in rows]) for key in ("worth", "low", "high"))
+    worth, low, high = (f"more than {most}" if end >= most else f"{end:.2f}" for end in ends)
+    return f"{worth} ({low} to {high})"
+
+
+def table_of_targets(rows: Sequence[Result]) -> str:
+    lines = []
+    for name in [name for name in MAIN if any(row["set"] == name for row in rows)]:
+        for target in STUDIES[name].targets:
+            own = [row for row in rows if (row["set"], row["target"]) == (name, target)]
+            if not own:
+                continue
+            means = {column: over_seeds(rows, name, target, column).mean() for column in ("calibration", "rank")}
+            nll, accuracy = (over_seeds(rows, name, target, column).mean() for column in ("nll", "accuracy"))
+            against = ["", ""]
+            if target != "shares":
+                against = [difference(rows, name, target, *column) for column in (("nll", 4), ("accuracy", 3))]
+            lines.append(
+                [name, TARGETS[target], f"{nll:.4f}", against[0], f"{means['calibration']:.3f}", f"{accuracy:.3f}"]
+                + [against[1], worth_of(own), f"{means['rank']:.2f}"]
+            )
+    header = ["set", "learned from", "vote NLL", "difference (95%)", "calibration error", "majority accuracy"]
+    header += ["difference (95%)", "worth in raters (95%)", "rank correlation of entropies"]
+    return f"{scope(rows)}\n\n{markdown(header, lines)}"
+
+
+def scope(rows: Sequence[Result]) -> str:
+    """Return the seeds and folds behind a table, in a sentence."""
+    seeds = len({row["seed"] for row in rows})
+    text = f"Means over {seeds} seed{'s' * (seeds > 1)} and {FOLDS} folds"
+    if any(row["set"] == "FER+" for row in rows):
+        text += ", and over the published split of FER+, which has no interval over folds"
+    return f"{text}. A difference is that from shares, on the same folds."
+
+
+def table_of_limits(rows: Sequence[Result]) -> str:
+    """Return where shares do not help: clear items, few items, a forest."""
+    lines = []
+    for name in [name for name in STUDIES if any(row["set"] == name for row in rows)]:
+        nll = [f"{over_seeds(rows, name, target, 'nll').mean():.4f}" for target in ("shares", "majority")]
+        columns = (("nll", 4), ("clear", 4), ("unclear", 4), ("accuracy", 3))
+        lines.append([name, *nll, *(difference(rows, name, "majority", *column) for column in columns)])
+    header = ["set", "shares: vote NLL", "majority: vote NLL", "difference, all items", "items with 95% agreement"]
+    header += ["other items", "majority accuracy"]
+    return f"{scope(rows)}\n\n{markdown(header, lines)}"
+
+
+TABLES = {"annotators_agreement": table_of_agreement, "annotators": table_of_targets, "annotators_limits": table_of_limits}
+
+
+def main() -> None:
+    parser = make_parser(__doc__, threads=1, block="annotators_agreement, annotators and annotators_limits")
+    parser.add_argument("what", choices=("agreement", "measure", "report"))
+    parser.add_argument("--sets", nargs="+", choices=STUDIES, default=[*STUDIES], help="(default: all)")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="number of seeds (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("runs/annotators"), help="(default: %(default)s)")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    stores = {what: Store(options.out / what) for what in ("agreement", "measure")}
+    folder = options.out / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    if options.what == "agreement":
+        for name in (name for name in options.sets if name in MAIN):
+            print(stores["agreement"].get({"set": name}, partial(describe, name, folder)), flush=True)
+    for seed in range(options.seeds if options.what == "measure" else 0):
+        for name in options.sets:
+            for target in STUDIES[name].targets:
+                key = {"set": name, "target": target, "seed": seed}
+                print(stores["measure"].get(key, partial(measure, name, folder, key)), flush=True)
+    results = {what: store.rows for what, store in stores.items()}
+    if options.what != "report":
+        return
+    if any(results.values()):
+        STORED.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    results = json.loads(STORED.read_text(encoding="utf-8"))
+    for block, write in TABLES.items():
+        print(text := write(results["agreement" if block.endswith("agreement") else "measure"]))
+        if options.page:
+            write_block(options.page, block, text)
+
+
+if __name__ == "__main__":
+    launch(main)

@@ -160,7 +160,7 @@ def identity(data: LDLDataModule) -> str:
     if data.values is not None:
         content = np.asarray(data.values, dtype=np.float64)[rows].tobytes()
     elif "target" in data.columns:
-        content = data.columns["target"][torch.from_numpy(rows)].numpy().tobytes()
+        content = data.observed_target[torch.from_numpy(rows)].numpy().tobytes()
     else:
         content = "\n".join((data.names or [""] * data.size)[row] for row in rows).encode()
     return hashlib.sha256(f"{data.size}\n".encode() + content).hexdigest()

@@ -182,7 +182,7 @@ def _have_same_rows(data: LDLDataModule, other: LDLDataModule) -> bool:
         return True
     if not have_same_tests(data, other):
         return False
-    targets = zip(*(pieces(each.columns["target"]) for each in (data, other)))
+    targets = zip(*(pieces(each.observed_target) for each in (data, other)))
     return all(torch.equal(ours, others) for ours, others in targets)
 
 

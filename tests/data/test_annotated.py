@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from fakes.voted_tables import FEATURES, ITEMS, LONG, MATRIX, ROWS, SETS, VOTES, opened, shares_of
+from fakes.voted_tables import COUNTS, FEATURES, ITEMS, LONG, MATRIX, ROWS, SETS, VOTES, opened, shares_of
 
+from ldl.annotations import DawidSkene
+from ldl.data.annotated import majority
 from ldl.errors import LDLError
 
 
@@ -87,3 +90,114 @@ def test_each_row_is_an_item_if_nothing_else_names_one(tmp_path: Path) -> None:
     assert np.array_equal(shares_of(data).argmax(1), VOTES[:, 0] - 1)
     with pytest.raises(LDLError, match="has no item_column"):
         opened(tmp_path / "t.csv", table.assign(worker="w"), vote_column="kind")
+
+
+def learned(data: Any) -> np.ndarray:
+    """Targets of the training rows, after a check that the other rows keep their shares."""
+    others = np.setdiff1d(np.arange(data.size), data.split.train)
+    assert len(others) and np.array_equal(shares_of(data)[others], np.asarray(data.observed_target)[others])
+    return shares_of(data)[data.split.train]
+
+
+def test_the_target_is_learned_from_the_votes_of_the_training_set(tmp_path: Path) -> None:
+    LONG.to_csv(tmp_path / "v.csv", index=False)
+    table, votes = FEATURES.assign(item=ITEMS), {"votes": str(tmp_path / "v.csv")}
+    shares = opened(tmp_path / "t.csv", table, **votes)
+    assert shares.target == "shares" and "weight" not in shares.columns
+    data = opened(tmp_path / "t.csv", table, target="dawid_skene", **votes)
+    first, train = learned(data), data.split.train
+    expected = DawidSkene.fit(data.annotations.single.take(train), len(train), 3)
+    np.testing.assert_allclose(first, expected.probabilities, atol=1e-6)
+    assert np.abs(first - shares_of(shares)[train]).max() > 0.1 and "weight" not in data.columns
+    # Other votes on the test rows change nothing, and those on a training row do.
+    for rows, same in ((data.split.test, True), (train[:1], False)):
+        changed = LONG.assign(label=LONG["label"].where(~LONG["item"].isin([ITEMS[row] for row in rows]), 1))
+        changed.to_csv(tmp_path / "v.csv", index=False)
+        other = learned(opened(tmp_path / "t.csv", table, target="dawid_skene", **votes))
+        assert np.array_equal(other, first) == same
+    data.select_fold(1)
+    assert len(learned(data)) and data.dawid_skene.probabilities.shape == (len(data.split.train), 3)
+
+
+def test_raters_of_both_layouts_give_one_model(tmp_path: Path) -> None:
+    LONG.sample(frac=1, random_state=0).to_csv(tmp_path / "v.csv", index=False)
+    table = FEATURES.assign(item=ITEMS)
+    long = opened(tmp_path / "l.csv", table[::-1], target="dawid_skene", votes=str(tmp_path / "v.csv"))
+    long.select_fold(0)
+    matrix = opened(tmp_path / "m.csv", table.join(MATRIX)[::-1], target="dawid_skene", rater_columns="vote_*")
+    np.testing.assert_allclose(learned(long), learned(matrix), atol=1e-5)
+
+
+def test_labels_in_another_order_are_learned_in_it(tmp_path: Path) -> None:
+    names = {1: "low", 2: "middle", 3: "high"}
+    table = FEATURES.join(MATRIX.replace(names))
+    options = {"rater_columns": "vote_*", "target": "dawid_skene"}
+    data = opened(tmp_path / "m.csv", table, **options)
+    other = opened(tmp_path / "m.csv", table, label_names=["high", "middle", "low"], **options)
+    places = [data.labels.names.index(name) for name in other.labels.names]
+    assert places != [0, 1, 2]
+    np.testing.assert_allclose(learned(other), learned(data)[:, places], atol=1e-5)
+    assert np.array_equal(other.annotations.counts, data.annotations.counts[:, places])
+    follower = opened(tmp_path / "m.csv", table, **options)
+    follower.follow_labels(other.labels)
+    np.testing.assert_allclose(learned(follower), learned(other), atol=1e-5)
+
+
+def test_a_tie_of_the_majority_is_broken_by_the_seed_of_the_folds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    most = COUNTS.to_numpy() == COUNTS.to_numpy().max(1, keepdims=True)
+    chosen = []
+    for seed in (0, 0, 1):
+        data = opened(tmp_path / "c.csv", FEATURES.join(COUNTS), target="majority", fold_seed=seed)
+        expected = majority(COUNTS.to_numpy() / 3, seed)
+        assert ((expected == 1) & most).sum() == ROWS and (expected.sum(1) == 1).all()
+        for fold in range(2):  # a row has one label in all folds
+            data.select_fold(fold)
+            assert np.array_equal(learned(data), expected[data.split.train])
+        chosen.append(expected)
+    ties = (most.sum(1) > 1).sum()
+    assert f"{ties} of 40 rows have several labels with most votes" in capsys.readouterr().out and ties > 3
+    assert np.array_equal(chosen[0], chosen[1]) and not np.array_equal(chosen[0], chosen[2])
+
+
+def test_ties_are_broken_evenly() -> None:
+    means = majority(np.tile([0.4, 0.4, 0.2], (4000, 1)), 0).mean(0)
+    np.testing.assert_allclose(means, [0.5, 0.5, 0], atol=0.03)
+    assert majority(np.array([[0.1, 0.9]], np.float32), 0).tolist() == [[0, 1]]
+
+
+def test_weights_hold_for_every_target(tmp_path: Path) -> None:
+    counts = COUNTS.assign(**{"label:1": COUNTS["label:1"] * 4})
+    weights = [
+        opened(tmp_path / "c.csv", FEATURES.join(counts), target=target, weighting="votes").columns["weight"].tolist()
+        for target in ("shares", "majority")
+    ]
+    assert weights[0] == weights[1] and len(set(weights[0])) > 2
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (COUNTS, {"target": "dawid_skene"}, "raters are unknown; give one row a vote"),
+        (COUNTS, {"target": "majority", "smooth": True}, "majority learns no shares; leave one of them out"),
+        (COUNTS / 3, {"target": "dawid_skene"}, "learns from votes, and the labels are distributions"),
+        (COUNTS, {"target": "mode"}, "target.*'mode'.*shares, majority, dawid_skene"),
+        (LONG.drop(columns="rater"), {"target": "dawid_skene"}, "the column of the rater with --data.rater_column"),
+    ],
+)  # fmt: skip
+def test_targets_that_cannot_be_learned(
+    table: pd.DataFrame, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    if "item" in table:
+        table.to_csv(tmp_path / "v.csv", index=False)
+        table, options = pd.DataFrame({"item": ITEMS}), {**options, "votes": str(tmp_path / "v.csv")}
+    with pytest.raises(LDLError, match=message):
+        opened(tmp_path / "t.csv", FEATURES.join(table), **options)
+
+
+def test_distributions_have_a_majority(tmp_path: Path) -> None:
+    data, votes = (
+        opened(tmp_path / "d.csv", FEATURES.join(table), target="majority") for table in (COUNTS / 3, COUNTS)
+    )
+    assert data.annotations is None and np.array_equal(learned(data), learned(votes))

@@ -340,8 +340,9 @@ class ImageLDL(Annotated, ListedImages):
         self.settle(listing, records, str(votes))
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
+        self.annotations = votes.take(self.rows)
         if votes.counted:
-            columns["votes"] = torch.tensor(votes.votes[self.rows], dtype=torch.float32)
+            columns["votes"] = torch.tensor(self.annotations.votes, dtype=torch.float32)
         return Loaded(votes.labels, columns, groups=self.records.groups, names=self.records.files, copies=copies)
 
     def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:

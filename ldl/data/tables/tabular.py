@@ -127,6 +127,7 @@ class TabularLDL(Annotated, GroupedRows):
         if annotations.counted:
             columns["votes"] = torch.tensor(annotations.votes, dtype=torch.float32)
         groups = self._choose_groups(table, groups)
+        self.annotations = annotations.arranged(labels, positions)
         return Loaded(labels, columns, groups=groups, names=table.row_names).arranged(labels, positions)
 
     def _with_groups(self, table: LabelledTable, annotations: Annotations) -> LabelledTable:

@@ -1,9 +1,10 @@
 """Majority vote, Dawid-Skene and shares of votes as targets of the same head, on sets that people labelled.
 
-``measure`` trains on every fold with three seeds and stores the results of each set, target and seed. ``agreement``
-trains nothing. LIDC comes with ldl. The other sets lie below ``LDL_DATA``. Text becomes the mean of the token vectors
-of the package ``wordllama``, which must be installed with ``tokenizers``. Features and votes of text are written below
-``--out``, and features of images into ldl's cache.
+``measure`` fits the head on every fold with three seeds and stores the results of each set, target and seed. Within the
+training set of a fold, the vote NLL of held-out items chooses how long the head is trained, for each target alone.
+``agreement`` fits nothing, and ``report`` writes the tables. LIDC comes with ldl. The other sets lie below
+``LDL_DATA``. Text becomes the mean of the token vectors of the package ``wordllama``, which must be installed with
+``tokenizers``. Features and votes of text, and features of images, are written below ``--out``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,52 +24,56 @@ import pandas as pd
 import torch
 from scipy.stats import spearmanr
 
+from benchmarks.annotations import frozen
 from benchmarks.common.script import launch, make_parser, write_block
-from ldl.annotations import krippendorff_alpha, majority_accuracy, power_curve, vote_nll
-from ldl.backbones import Identity, Timm
+from ldl.annotations import (
+    DirichletMixture,
+    PowerCurves,
+    krippendorff_alpha,
+    majority_accuracy,
+    measure_power,
+    most_raters,
+    power_curve,
+    vote_nll,
+)
+from ldl.annotations.equivalence import compare
+from ldl.collective import Collective
 from ldl.data import CIFAR10H, FERPlus, TabularLDL
 from ldl.edges.benchmark.votes import Tally, calibration_error
 from ldl.errors import LDLError
-from ldl.head import Head
+from ldl.head import FittedHead
 from ldl.heads import Softmax, StructRF, Trained
-from ldl.jobs.crossval import crossvalidate
 from ldl.jobs.store import Key, Result, Store
+from ldl.methods.rows import Rows
 from ldl.reports.files import markdown
-from ldl.run.output import quiet_trainers
+from ldl.search.selection import Candidate, Selection, Setting, choose_and_test
 from ldl.search.statistics import difference_interval
-from ldl.task import Task
-from ldl.validation.files import data_folder
+from ldl.validation.files import data_folder, find_path
 
 FOLDS, SEEDS = 5, 3
+CLEAR = 0.95
+"""Share of the votes for one label from which an item is clear."""
 TARGETS = {"shares": "shares", "majority": "majority vote", "dawid_skene": "Dawid-Skene"}
 STORED = Path(__file__).with_name("annotators_results.json")
 """Results behind the tables of the page."""
-TRAINER = {
-    "max_epochs": 1,
-    "accelerator": "cpu",
-    "logger": False,
-    "enable_progress_bar": False,
-    "enable_checkpointing": False,
-    "enable_model_summary": False,
-}
+CHOICE = Selection(metrics=("vote_nll",), inner_folds=1, val_fraction=0.2)
+"""How the setting of a head is chosen, within the training set of each fold."""
 Data = TabularLDL | CIFAR10H | FERPlus
 
 
 class Study(NamedTuple):
-    """A set and how it is learned.
+    """A set and the head that learns it.
 
     Attributes:
-        make: Returns the data, for options such as ``target`` and the folder for prepared files.
-        scaling: Scaling of the features.
+        make: Returns the data, for the folder of prepared files and options such as ``target``.
+        scaling: Scaling of the features of the softmax.
         raters: Whether the rater of each vote is known.
-        network: timm network whose features are used; empty for tables.
-        forest: Train a structured forest and not a softmax.
+        forest: Fit a structured forest and not a softmax.
     """
 
     make: Callable[..., Data]
     scaling: Any = "standard"
     raters: bool = False
-    network: str = ""
     forest: bool = False
 
     @property
@@ -76,24 +81,68 @@ class Study(NamedTuple):
         """The targets that the votes allow."""
         return [target for target in TARGETS if self.raters or target != "dawid_skene"]
 
-    def head(self, seed: int) -> Head:
-        """Return an untrained head. Hyperparameters are the same for all targets, and for all sets."""
-        if self.forest:
-            return StructRF(trees=200, depth=20, min_leaf=20, search="random", seed=seed, threads=1, out_of_bag=False)
-        softmax = Softmax(hidden=[64], dropout=0.3)
-        return Trained(softmax, epochs=60, steps=2000, lr=3e-3, scaling=self.scaling, seed=seed)
+    @property
+    def settings(self) -> list[Setting]:
+        """The settings of the head to choose from."""
+        return [{"min_leaf": n} for n in (50, 20, 5)] if self.forest else [{"steps": n} for n in (100, 300, 1000)]
 
-    def task(self, seed: int) -> Task:
-        """Return an untrained task."""
-        backbone = Timm(self.network, pretrained="auto", freeze=True) if self.network else Identity()
-        return Task(self.head(seed), backbone)
+    def head(self, seed: int, setting: Setting) -> FittedHead:
+        """Return a head in one setting. Its other hyperparameters are the same for all sets."""
+        if self.forest:
+            return StructRF(trees=200, depth=20, search="random", seed=seed, threads=1, out_of_bag=False, **setting)
+        softmax = Softmax(hidden=[64], dropout=0.3)
+        return Trained(softmax, epochs=200, lr=3e-3, scaling=self.scaling, seed=seed, **setting)
+
+
+class Target(Candidate):
+    """The head of a study on one target, with one seed.
+
+    Attributes:
+        data: The data module, set up.
+        predictions: (n, C) for the test set of each fold that was tested.
+    """
+
+    def __init__(self, study: Study, folder: Path, target: str, seed: int) -> None:
+        self.study, self.seed, self.name, self.settings = study, seed, target, study.settings
+        self.data = study.make(folder, target=target)
+        self.data.setup()
+        self.features = features_of(self.data, folder)
+        self.predictions: dict[int, np.ndarray] = {}
+
+    def open(self, setting: Setting, fold: int) -> Data:
+        """Return the data with a fold selected."""
+        if self.data.num_folds > 1:
+            self.data.select_fold(fold)
+        return self.data
+
+    def score(self, setting: Setting, data: Any, choosing: bool = False) -> dict[str, float]:
+        """Fit the head on the training set, and return the vote NLL of the test set."""
+        head, rows = self.study.head(self.seed, setting), data.split.train
+        head.build(self.features.shape[1], data.labels)
+        group = None if data.groups is None else torch.from_numpy(np.unique(data.groups[rows], return_inverse=True)[1])
+        head.fit(Rows(self.features[rows], data.columns["target"][rows].float(), group=group), Collective())
+        with torch.no_grad():
+            prediction = head.eval()(self.features[data.split.test]).double().numpy()
+        if not choosing:
+            self.predictions[data.fold] = prediction
+        return {"vote_nll": float(vote_nll(prediction, data.counts(data.split.test)).mean())}
+
+
+def features_of(data: Data, folder: Path) -> torch.Tensor:
+    """Return the features (N, F) of a table, or those of a frozen network from images."""
+    if isinstance(data, TabularLDL):
+        return torch.tensor(np.asarray(data.features), dtype=torch.float32)
+    file = folder / f"{type(data).__name__}.npy"
+    if not file.is_file():
+        np.save(file, frozen(data).astype(np.float32))
+    return torch.from_numpy(np.load(file))
 
 
 def nodules(folder: Path, nodules: int | None = None, **options: Any) -> TabularLDL:
     """Return the example of ldl, or that many nodules of its first patients."""
     path = "nodules.csv"
     if nodules is not None:
-        table = pd.read_csv(ldl.validation.files.find_path(path))
+        table = pd.read_csv(find_path(path))
         path = str(folder / f"nodules_{nodules}.csv")
         table.head(nodules).to_csv(path, index=False)
         options |= {"unknown_items": "drop"}
@@ -164,7 +213,7 @@ def token_vectors(texts: Iterable[str]) -> np.ndarray:
 
 
 def images(kind: type[CIFAR10H] | type[FERPlus], folder: Path, **options: Any) -> CIFAR10H | FERPlus:
-    """Return images, from which a frozen network computes features of images of 96 x 96 pixels."""
+    """Return images of 96 x 96 pixels, from which a frozen mobilenetv2_100 computes features."""
     if kind is CIFAR10H:
         options |= {"folds": FOLDS, "val_fraction": 0.0}
     return kind(crop_size=96, batch_size=256, **options)
@@ -174,8 +223,8 @@ STUDIES = {
     "LIDC": Study(nodules, "quantile_normal"),
     "POPQUORN": Study(partial(texts, name="popquorn", read=popquorn, ordinal=True), raters=True),
     "MD-Agreement": Study(partial(texts, name="md_agreement", read=md_agreement, ordinal=False), raters=True),
-    "CIFAR-10H": Study(partial(images, CIFAR10H), network="mobilenetv2_100"),
-    "FER+": Study(partial(images, FERPlus), network="mobilenetv2_100"),
+    "CIFAR-10H": Study(partial(images, CIFAR10H)),
+    "FER+": Study(partial(images, FERPlus)),
     "LIDC, forest": Study(nodules, forest=True),
     "LIDC, 200 nodules": Study(partial(nodules, nodules=200), "quantile_normal"),
 }
@@ -199,25 +248,53 @@ def vote_calibration(prediction: np.ndarray, counts: np.ndarray) -> float:
 
 def measure(name: str, folder: Path, key: Key) -> Result:
     """Return the results of one target and seed: lists over the folds, and the worth over all test items."""
-    study, rows = STUDIES[name], list[dict[str, np.ndarray]]()
-    data = study.make(folder, target=key["target"])
-    with quiet_trainers():
-        results = crossvalidate(
-            lambda: study.task(key["seed"]), data, seed=key["seed"], trainer=dict(TRAINER), rows=rows
-        )
-    lists: dict[str, list[float]] = {name: [] for name in ("nll", "accuracy", "calibration", "rank", "clear", "unclear")}
-    for fold in rows:
-        prediction, counts = fold["prediction"].astype(np.float64), data.counts(fold["index"])
+    target = Target(STUDIES[name], folder, key["target"], key["seed"])
+    data, columns = target.data, ("nll", "accuracy", "calibration", "rank", "clear", "unclear")
+    lists: dict[str, list[Any]] = {column: [] for column in (*columns, "settings")}
+    losses = []
+    for fold in range(data.num_folds):
+        outcome = choose_and_test(target, fold, CHOICE)
+        if "error" in outcome:
+            raise LDLError(f"{name}, {key['target']}, fold {fold}: {outcome['error']}")
+        counts, prediction = data.counts(data.split.test), target.predictions[data.fold]
         shares, nll = counts / counts.sum(1, keepdims=True), vote_nll(prediction, counts)
-        clear = shares.max(1) >= 0.95
+        clear = shares.max(1) >= CLEAR
+        losses.append(nll)
+        lists["settings"].append(outcome["setting"])
         lists["nll"].append(float(nll.mean()))
         lists["accuracy"].append(majority_accuracy(prediction, counts))
         lists["calibration"].append(vote_calibration(prediction, counts))
         lists["rank"].append(float(spearmanr(entropy(prediction), entropy(shares)).statistic))
         lists["clear"].append(float(nll[clear].mean()))
         lists["unclear"].append(float(nll[~clear].mean()))
-    raters = results["raters"]
-    return {**lists, **{name: raters[name] for name in ("worth", "low", "high", "most", "items")}}
+    powers, kept, groups = curves(name, folder)
+    raters = compare(np.concatenate(losses)[kept], powers, groups=groups)
+    ends = {"worth": raters.worth, "low": raters.interval[0], "high": raters.interval[1]}
+    ends = {end: min(number, raters.raters) for end, number in ends.items()}
+    return {**lists, **ends, "most": raters.raters, "items": raters.items}
+
+
+@cache
+def curves(name: str, folder: Path) -> tuple[PowerCurves, np.ndarray, np.ndarray | None]:
+    """Return the power curves of the test items with enough votes, their numbers among all, and their groups."""
+    data = STUDIES[name].make(folder)
+    data.setup()
+    tests, trains = [], []
+    for fold in range(data.num_folds):
+        if data.num_folds > 1:
+            data.select_fold(fold)
+        tests.append(data.split.test)
+        trains.append(data.split.train)
+    rows, groups = np.concatenate(tests), data.groups
+    votes = data.counts(rows)
+    most = most_raters(votes)
+    parts = []
+    for train, test in zip(trains, tests):
+        combiner = DirichletMixture.fit(data.counts(train), None if groups is None else groups[train])
+        parts.append(measure_power(data.counts(test), combiner, most))
+    kept = np.flatnonzero(votes.sum(1) > most)
+    powers = PowerCurves(*(np.concatenate(column) for column in zip(*parts)))
+    return powers.select(kept, most), kept, None if groups is None else groups[rows][kept]
 
 
 def describe(name: str, folder: Path) -> Result:
@@ -233,7 +310,7 @@ def describe(name: str, folder: Path) -> Result:
         "median": float(np.median(counts.sum(1))),
         "labels": f"{len(data.labels)} {data.labels.kind}",
         "alpha": krippendorff_alpha(counts, data.labels),
-        "clear": float((shares.max(1) >= 0.95).mean()),
+        "clear": float((shares.max(1) >= CLEAR).mean()),
         "power": power.tolist(),
         "compared": items,
     }
@@ -271,7 +348,7 @@ def difference(rows: Sequence[Result], name: str, target: str, column: str, digi
 def worth_of(rows: Sequence[Result]) -> str:
     """Return the mean worth over seeds, with the means of the ends of its intervals."""
     most = rows[0]["most"]
-    ends = (np.mean([most if row[key] is None else row[key] for row in rows]) for key in ("worth", "low", "high"))
+    ends = (np.mean([row[key] for row in rows]) for key in ("worth", "low", "high"))
     worth, low, high = (f"more than {most}" if end >= most else f"{end:.2f}" for end in ends)
     return f"{worth} ({low} to {high})"
 
@@ -318,7 +395,15 @@ def table_of_limits(rows: Sequence[Result]) -> str:
     return f"{scope(rows)}\n\n{markdown(header, lines)}"
 
 
-TABLES = {"annotators_agreement": table_of_agreement, "annotators": table_of_targets, "annotators_limits": table_of_limits}
+TABLES = {
+    "annotators_agreement": table_of_agreement,
+    "annotators": table_of_targets,
+    "annotators_limits": table_of_limits,
+}
+    "annotators_agreement": table_of_agreement,
+    "annotators": table_of_targets,
+    "annotators_limits": table_of_limits,
+}
 
 
 def main() -> None:

@@ -43,7 +43,8 @@ def log_density(model: DawidSkene, votes: SingleVotes, smoothing: float) -> floa
     for item, label in zip(votes.item, votes.label):
         mean[:, label] += shares[item]
     mean /= mean.sum(1, keepdims=True)
-    total = smoothing / labels * np.log(model.prior).sum()
+    start = shares.sum(0) + 1 / labels
+    total = smoothing * (start / start.sum()) @ np.log(model.prior)
     for matrix in model.confusion:
         total += smoothing * (mean * np.log(matrix)).sum()
     for item in range(items):

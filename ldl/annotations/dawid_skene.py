@@ -7,8 +7,8 @@ from the shares of the votes, and alternates between the parameters and the prob
 
 Maximum likelihood gives a rater with three votes zeros and ones. Here each row of a confusion matrix has a Dirichlet
 prior around the confusion matrix of all raters together under the starting shares. The prior counts as ``smoothing``
-votes, so a rater with few votes is taken as an average one. The prior of the classes is smoothed in the same way, around
-their starting shares. EM then maximises the posterior of the parameters.
+votes, so a rater with few votes is taken as an average one. The prior of the classes has a Dirichlet prior around their
+starting shares, which counts as ``smoothing`` items. EM maximises the posterior of the parameters.
 
 A rater needs votes in every class. If most raters have only a few votes, the classes are uncertain, and other labels
 than the majority can win.

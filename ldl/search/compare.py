@@ -175,8 +175,8 @@ def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
     )
     if outcome.vote_nll:
         protocol += (
-            " The vote NLL is the KL plus the entropy of the votes, which is the same for all candidates, so p and ranks "
-            "hold for both."
+            " The vote NLL is the KL plus the entropy of the votes, which is the same for all candidates, so p and "
+            "ranks hold for both."
         )
     lines = [protocol, "", markdown(header(outcome), rows), "", f"{outcome.reason}.", "", *_chosen_settings(outcome)]
     lines += [f"- {as_text(name)} failed: {as_text(reason)}" for name, reason in outcome.failed.items()]

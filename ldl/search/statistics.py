@@ -176,8 +176,8 @@ class Outcome:
         results: Results of each candidate by fold: first the mean predictor, then the simplest candidate.
         ratio: Test rows per training row, for :func:`p_value`.
         kl: (folds,) mean KL of each candidate that has not failed.
-        vote_nll: (folds,) mean vote NLL of each of them; empty if the labels are no votes. It is the KL plus the entropy
-            of the votes, which all candidates share, so tests and ranks by KL hold for it.
+        vote_nll: (folds,) mean vote NLL of each of them; empty if the labels are no votes. It is the KL plus the
+            entropy of the votes, which all candidates share, so tests and ranks by KL hold for it.
         failed: The reason of each failure, in one line.
     """
 

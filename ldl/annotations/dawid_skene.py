@@ -6,8 +6,12 @@ Maximum likelihood estimation of observer error-rates using the EM algorithm, Ap
 from the shares of the votes, and alternates between the parameters and the probabilities of the classes.
 
 Maximum likelihood gives a rater with three votes zeros and ones. Here each row of a confusion matrix has a Dirichlet
-prior around the mean confusion matrix of all raters under the starting shares. The prior counts as ``smoothing`` votes,
-so a rater with few votes is taken as an average one. EM then maximises the posterior of the parameters.
+prior around the confusion matrix of all raters together under the starting shares. The prior counts as ``smoothing``
+votes, so a rater with few votes is taken as an average one. The prior of the classes has a Dirichlet prior around their
+starting shares, which counts as ``smoothing`` items. EM maximises the posterior of the parameters.
+
+A rater needs votes in every class. If most raters have only a few votes, the classes are uncertain, and other labels
+than the majority can win.
 """
 
 from __future__ import annotations
@@ -21,8 +25,11 @@ from scipy.special import logsumexp
 from ldl.annotations.votes import SingleVotes
 from ldl.errors import LDLError
 
-SMOOTHING = 1.0
-"""Default votes that the prior of a row of a confusion matrix counts as."""
+SMOOTHING = 10.0
+"""Default votes that the prior of a row of a confusion matrix counts as.
+
+On MD-Agreement, POPQUORN and LIDC, 10 predicted held-out votes best, or nearly, of seven values from 1 to 100.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +68,8 @@ class DawidSkene:
             votes: The votes.
             items: Number N of items.
             labels: Number C of labels.
-            smoothing: Votes that the prior of each row of a confusion matrix, and of ``prior``, count as; above 0.
+            smoothing: Votes that the prior of each row of a confusion matrix counts as, and items that the prior of the
+                classes counts as; above 0.
             tolerance: EM stops once no probability of a class changes by more.
             most_steps: Largest number of steps.
 
@@ -75,18 +83,17 @@ class DawidSkene:
             (np.ones(len(votes.item)), (votes.item, votes.rater * labels + votes.label)), (items, raters * labels)
         )
         classes = _shares(votes, items, labels)
-        mean = _mean_confusion(votes, classes)
-        pseudo = smoothing * mean
+        pseudo_items, pseudo_votes = (smoothing * mean for mean in _means(votes, classes))
         objective: list[float] = []
         for _ in range(most_steps):
-            prior = classes.sum(0) + smoothing / labels
+            prior = classes.sum(0) + pseudo_items
             prior /= prior.sum()
-            confusion = (has_vote.T @ classes).reshape(raters, labels, labels) + pseudo.T
+            confusion = (has_vote.T @ classes).reshape(raters, labels, labels) + pseudo_votes.T
             confusion /= confusion.sum(1, keepdims=True)  # (R, label, class)
             logs = np.log(confusion)
             joint = has_vote @ logs.reshape(-1, labels) + np.log(prior)
             each = logsumexp(joint, axis=1, keepdims=True)
-            objective.append(float(each.sum() + (pseudo.T * logs).sum() + smoothing / labels * np.log(prior).sum()))
+            objective.append(float(each.sum() + (pseudo_votes.T * logs).sum() + pseudo_items @ np.log(prior)))
             before, classes = classes, np.exp(joint - each)
             if np.abs(classes - before).max() <= tolerance:
                 break
@@ -100,12 +107,15 @@ def _shares(votes: SingleVotes, items: int, labels: int) -> np.ndarray:
     return counts / counts.sum(1, keepdims=True)
 
 
-def _mean_confusion(votes: SingleVotes, classes: np.ndarray) -> np.ndarray:
-    """Return the confusion matrix (C, C) of all votes together, whose entries are above 0 by one vote a row."""
+def _means(votes: SingleVotes, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of the classes (C,), and the confusion matrix (C, C) of all votes together.
+
+    A uniform item, and a uniform vote in each row, are added, so that both are above 0.
+    """
     labels = classes.shape[1]
-    counts = np.stack([np.bincount(votes.label, column[votes.item], labels) for column in classes.T])
-    counts += 1 / labels
-    return counts / counts.sum(1, keepdims=True)
+    prior = classes.sum(0) + 1 / labels
+    confusion = np.stack([np.bincount(votes.label, column[votes.item], labels) for column in classes.T]) + 1 / labels
+    return prior / prior.sum(), confusion / confusion.sum(1, keepdims=True)
 
 
 def _check(votes: SingleVotes, items: int, labels: int, smoothing: float) -> None:

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from fakes.simulated_raters import biased, confusion_of, simulate_items, simulate_votes
 from fakes.voted_tables import COUNTS, FEATURES, ITEMS, LONG, MATRIX, ROWS, SETS, VOTES, opened, shares_of
 
-from ldl.annotations import DawidSkene
+from ldl.annotations import DawidSkene, SingleVotes
+from ldl.collective import Collective
 from ldl.data.annotated import majority
 from ldl.errors import LDLError
+from ldl.heads import MaxEnt
+from ldl.methods.rows import Rows
 
 
 def test_votes_in_another_file_are_no_features_of_the_table(tmp_path: Path) -> None:
@@ -201,3 +206,43 @@ def test_distributions_have_a_majority(tmp_path: Path) -> None:
         opened(tmp_path / "d.csv", FEATURES.join(table), target="majority") for table in (COUNTS / 3, COUNTS)
     )
     assert data.annotations is None and np.array_equal(learned(data), learned(votes))
+
+
+def loss_to_truth(path: Path, target: str, votes: SingleVotes, features: np.ndarray, truth: np.ndarray) -> float:
+    """NLL of the truth on the test rows of one fold, under a MaxEnt that learns a target on the others."""
+    table = pd.DataFrame(features, columns=["a", "b"]).assign(item=np.arange(len(features)))
+    labels = np.array(["x", "y", "z"])[votes.label]
+    frame = pd.DataFrame({"item": votes.item, "rater": votes.names[votes.rater], "label": labels})
+    frame.to_csv(path / "votes.csv", index=False)
+    data = opened(path / "table.csv", table, votes=str(path / "votes.csv"), target=target)
+    head, train, test = MaxEnt(), data.split.train, data.split.test
+    head.build(2, data.labels)
+    head.fit(Rows(data.inputs(train, train, False), data.columns["target"][torch.from_numpy(train)]), Collective())
+    prediction = head.predict(data.inputs(test, test, False))[0].numpy()
+    return float(-(truth[test] * np.log(prediction)).sum(1).mean())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_unequal_raters_the_true_label_is_better_learned_by_dawid_skene(seed: int, tmp_path: Path) -> None:
+    features, truth = simulate_items(600, sharpness=4.0, seed=seed)
+    raters = np.concatenate([confusion_of(*[0.9] * 6, *[0.0] * 8), *[biased()] * 4])  # good, random and biased ones
+    votes, classes = simulate_votes(raters, truth, 600, 5, seed)
+    loss = {
+        target: loss_to_truth(tmp_path, target, votes, features, np.eye(3)[classes])
+        for target in ("majority", "dawid_skene", "shares")
+    }
+    assert loss["dawid_skene"] < loss["majority"] - 0.05 and loss["dawid_skene"] < loss["shares"] - 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_equal_raters_the_distribution_is_better_learned_by_shares(seed: int, tmp_path: Path) -> None:
+    features, truth = simulate_items(600, sharpness=1.0, seed=seed)
+    rng = np.random.default_rng(seed)
+    item = np.repeat(np.arange(600), 5)
+    label = (rng.random((len(item), 1)) > truth[item].cumsum(1)[:, :-1]).sum(1)  # each vote is a draw from the truth
+    votes = SingleVotes(item, np.tile(np.arange(5), 600), label, np.array(list("abcde"), object))
+    loss = {
+        target: loss_to_truth(tmp_path, target, votes, features, truth)
+        for target in ("majority", "dawid_skene", "shares")
+    }
+    assert loss["shares"] < loss["majority"] - 0.02 and loss["shares"] < loss["dawid_skene"] - 0.02

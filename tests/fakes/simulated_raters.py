@@ -21,12 +21,21 @@ def biased(labels: int = 3, share: float = 0.9) -> np.ndarray:
 def simulate_votes(
     confusion: np.ndarray, prior: np.ndarray, items: int, each: int, seed: int = 0
 ) -> tuple[SingleVotes, np.ndarray]:
-    """Votes of ``each`` random raters on every item, and the class of each item (N,)."""
+    """Votes of ``each`` random raters on every item, and the class of each item (N,), drawn from ``prior`` (..., C)."""
     rng = np.random.default_rng(seed)
-    raters, labels = len(confusion), len(prior)
-    classes = rng.choice(labels, items, p=prior)
+    raters, labels = len(confusion), prior.shape[-1]
+    chance = np.broadcast_to(prior, (items, labels)).cumsum(1)
+    classes = (rng.random((items, 1)) > chance[:, :-1]).sum(1)
     item = np.repeat(np.arange(items), each)
     rater = np.argsort(rng.random((items, raters)), axis=1)[:, :each].ravel()
     chance = confusion[rater, classes[item]].cumsum(1)
     label = (rng.random((len(item), 1)) > chance[:, :-1]).sum(1)
     return SingleVotes(item, rater, label, np.array([f"r{number}" for number in range(raters)], object)), classes
+
+
+def simulate_items(items: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two features of each item, and the distribution of its label (N, 3), a softmax of them."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(items, 2)).round(3)
+    scores = np.exp(sharpness * features @ np.array([[1.0, -1.0, 0.0], [-0.6, -0.6, 1.2]]))
+    return features, scores / scores.sum(1, keepdims=True)

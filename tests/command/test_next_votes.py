@@ -204,5 +204,5 @@ def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
     for arguments, message in cases:
         with pytest.raises(LDLError, match=message):
             rank_items(*arguments)
-    with pytest.raises(LDLError, match="--next takes two paths, a run and a file of votes, .*; here are 1"):
+    with pytest.raises(LDLError, match="--next takes a run and a file of votes, .*, and here are 1 paths"):
         next_votes([run], 3)

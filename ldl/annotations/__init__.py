@@ -3,6 +3,7 @@
 from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority_accuracy, vote_nll
 from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.equivalence import RaterEquivalence, most_raters, rater_equivalence, worth
+from ldl.annotations.exports import Export, read_export
 from ldl.annotations.mixture import DirichletMixture
 from ldl.annotations.power import PowerCurves, held_out_nll, measure_power
 from ldl.annotations.reading import read_annotations
@@ -13,6 +14,7 @@ __all__ = [
     "Annotations",
     "DirichletMixture",
     "DirichletMultinomial",
+    "Export",
     "Layout",
     "PowerCurves",
     "RaterEquivalence",
@@ -25,6 +27,7 @@ __all__ = [
     "power_curve",
     "rater_equivalence",
     "read_annotations",
+    "read_export",
     "summarize",
     "vote_counts",
     "vote_nll",

@@ -3,6 +3,7 @@
 from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority_accuracy, vote_nll
 from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.equivalence import RaterEquivalence, most_raters, rater_equivalence, worth
+from ldl.annotations.exports import Export, read_export
 from ldl.annotations.mixture import DirichletMixture
 from ldl.annotations.next_votes import NextVotes, expected_gain, rank_next
 from ldl.annotations.power import PowerCurves, held_out_nll, measure_power
@@ -14,6 +15,7 @@ __all__ = [
     "Annotations",
     "DirichletMixture",
     "DirichletMultinomial",
+    "Export",
     "Layout",
     "NextVotes",
     "PowerCurves",
@@ -29,6 +31,7 @@ __all__ = [
     "rank_next",
     "rater_equivalence",
     "read_annotations",
+    "read_export",
     "summarize",
     "vote_counts",
     "vote_nll",

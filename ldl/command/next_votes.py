@@ -117,8 +117,8 @@ def rank_items(run: Path, votes: Path, number: int, out: Path | None = None) -> 
 
     Args:
         run: Run directory, of one run or of a cross-validation, or a checkpoint.
-        votes: File of the votes so far, read with the run's options of votes. If the votes of the run stand in its
-            table, it may be a table with the same features.
+        votes: File of the votes so far, as given or below the data folder, read with the run's options of votes. If the
+            votes of the run stand in its table, it may be a table with the same features.
         number: Number of items to choose.
         out: CSV file to write: item, votes so far, expected gain, and the distribution of the next vote.
 
@@ -190,12 +190,13 @@ def _read_items(checkpoint: Path, predictor: Predictor, votes: Path) -> Items:
             f"{checkpoint} was trained on {type(data).__name__}, whose items have no votes; next votes need a model of "
             "TabularLDL or ImageLDL, or of a class of these"
         )
-    if not votes.is_file():
-        raise LDLError(f"no file of votes at {votes}; correct the path")
+    file = data.find(str(votes))
+    if not file.is_file():
+        raise LDLError(f"no file of votes at {file}; correct the path, or the data folder, --data.root or LDL_DATA")
     data.unlabelled = "drop"
     task = predictor.task
     data.follow(task.labels, task.input_shape, task.preprocessing)
-    return _rows(data, votes, task.preprocessing or {}) if isinstance(data, TabularLDL) else _images(data, votes)
+    return _rows(data, file, task.preprocessing or {}) if isinstance(data, TabularLDL) else _images(data, file)
 
 
 def _rows(data: TabularLDL, votes: Path, preprocessing: dict[str, Any]) -> Items:

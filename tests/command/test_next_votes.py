@@ -16,7 +16,8 @@ from ldl import charts
 from ldl.annotations import DirichletMixture, expected_gain
 from ldl.checkpoint import read_checkpoint
 from ldl.command import main
-from ldl.command.next_votes import next_votes, rank_items
+from ldl.command.console import command
+from ldl.command.next_votes import rank_items
 from ldl.errors import LDLError
 from ldl.inference import Predictor
 
@@ -178,11 +179,19 @@ def test_images(tmp_path: Path) -> None:
 
 
 def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    next_votes([folder / "crossval", folder / "votes.csv"], 3, tmp_path / "next.csv")
-    printed = capsys.readouterr().out
-    assert printed.endswith(f"wrote       {tmp_path / 'next.csv'}, 3 items\n")
-    assert len(re.findall(r"^i\d\d  ", printed, re.MULTILINE)) == 3
-    next_votes([folder / "crossval", folder / "votes.csv"], 3, tmp_path / "next.csv")  # replaces its own file
+    paths, out = [str(folder / "crossval"), str(folder / "votes.csv")], tmp_path / "next.csv"
+    for _ in range(2):  # it replaces its own file
+        command(["votes", "--next", "3", *paths, "--out", str(out)])
+        printed = capsys.readouterr().out
+        assert printed.endswith(f"wrote       {out}, 3 items\n")
+        assert len(re.findall(r"^i\d\d  ", printed, re.MULTILINE)) == 3
+    for options, message in (
+        (paths[:1], "--next takes a run and a file of votes, such as RUN votes.csv, and here are 1 paths"),
+        ([*paths, "--vote_column", "label"], "--next reads votes with the options of the run; leave --vote_column out"),
+    ):
+        with pytest.raises(SystemExit):
+            command(["votes", "--next", "3", *options])
+        assert capsys.readouterr().err == f"error: {message}\n"
 
 
 def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
@@ -204,5 +213,3 @@ def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
     for arguments, message in cases:
         with pytest.raises(LDLError, match=message):
             rank_items(*arguments)
-    with pytest.raises(LDLError, match="--next takes a run and a file of votes, .*, and here are 1 paths"):
-        next_votes([run], 3)

@@ -400,10 +400,6 @@ TABLES = {
     "annotators": table_of_targets,
     "annotators_limits": table_of_limits,
 }
-    "annotators_agreement": table_of_agreement,
-    "annotators": table_of_targets,
-    "annotators_limits": table_of_limits,
-}
 
 
 def main() -> None:

@@ -123,5 +123,11 @@ def test_the_example_from_audit_to_predictions(ldl: Installed) -> None:
     run = ldl("ldl", "-c", "nodules", "--model.head.rounds=20", "--run_dir=nodules", *QUIET)
     assert f"taken from {examples / 'nodules.csv'}: votes" in run and "The model is worth" in run
     checkpoint = "nodules/checkpoints/last.ckpt"
+    table = ["--data.path=nodules.csv", "--data.votes=readings.csv", "--data.folds=2", "--model.head.rounds=20"]
+    ldl("ldl", "--stage", "compare", "-c", "compare/targets_of_counts", *table, "--run_dir=targets", *QUIET)
+    rows = (ldl.folder / "targets" / "table.md").read_text()
+    assert "| shares" in rows and "| majority" in rows
+    ranked = ldl("ldl", "votes", "--next", "5", "nodules", "readings.csv", "--out", "next.csv")
+    assert "gain" in ranked and len((ldl.folder / "next.csv").read_text().splitlines()) == 6
     ldl("ldl", "--stage", "predict", "--ckpt_path", checkpoint, "--data.path=nodules.csv", "--run_dir=new", *QUIET)
     assert len((ldl.folder / "new" / "predictions.csv").read_text().splitlines()) == 2674

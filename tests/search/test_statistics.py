@@ -17,6 +17,7 @@ from ldl.search.statistics import (
     against_best,
     best_rank,
     critical_difference,
+    difference_interval,
     draw_ranks,
     holm,
     mean_and_std,
@@ -52,6 +53,16 @@ def test_p_values_are_those_of_the_corrected_test() -> None:
         assert p_value(ours, other) == pytest.approx(by_hand(ours, other, 1 / (folds - 1)), rel=1e-9)
         assert p_value(ours, other) == pytest.approx(p_value(other + 3, ours + 3), rel=1e-9)
         assert ttest_rel(ours, other).pvalue < p_value(ours, other, 0.1) < p_value(ours, other, 0.5) < 1
+
+
+def test_the_interval_of_a_difference_ends_where_the_test_turns() -> None:
+    rng = np.random.default_rng(0)
+    for folds, ratio, confidence in ((2, None, 0.95), (5, None, 0.95), (10, 0.3, 0.8), (4, 0, 0.9)):
+        ours, other = rng.normal(1, 0.3, (2, folds))
+        ends = difference_interval(ours, other, ratio, confidence)
+        assert sum(ends) / 2 == pytest.approx((ours - other).mean())
+        assert [p_value(ours - end, other, ratio) for end in ends] == pytest.approx([1 - confidence] * 2)
+    assert np.isnan(difference_interval(ours[:1], other[:1])).all()
 
 
 def test_what_is_equal_or_single_has_no_test() -> None:

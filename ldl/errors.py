@@ -1,9 +1,10 @@
-"""The one exception type for mistakes a user can fix."""
+"""The one exception type for mistakes a user can fix, and how errors of libraries become one line of it."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class LDLError(ValueError):
@@ -15,6 +16,42 @@ class LDLError(ValueError):
 
 class SharedError(LDLError):
     """An :class:`LDLError` that all processes raise at the same point."""
+
+
+@contextmanager
+def explaining(problem: str, fix: str = "", errors: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """Turn an error of a library inside this context into the line ``problem: its message; fix``.
+
+    Libraries raise errors of many types without a common base, above all for damaged files. An error of ldl itself
+    passes unchanged, and so does a MemoryError that is not named in ``errors``.
+
+    Args:
+        problem: Culprit, and what cannot be done with it.
+        fix: What the user can do.
+        errors: Types of errors that are expected.
+
+    Raises:
+        LDLError: An expected error.
+    """
+    try:
+        yield
+    except LDLError:
+        raise
+    except errors as error:
+        if isinstance(error, MemoryError) and MemoryError not in errors:
+            raise
+        reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+        end = f"; {fix}" if fix else ""
+        raise LDLError(f"{problem}: {' '.join(reason.split())[:200]}{end}") from error
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Begin the message of each LDLError inside this context with a name: ``name: message``."""
+    try:
+        yield
+    except LDLError as error:
+        raise type(error)(f"{name}: {error}") from error
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

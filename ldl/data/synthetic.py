@@ -22,7 +22,7 @@ from torch import Tensor
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.data.sources import absent
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.labels import LabelSpace, check_count
 from ldl.moved import old_names
 from ldl.options import buffer, option, options
@@ -307,13 +307,12 @@ def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the training images (N, 28, 28) uint8 of ``mnist.npz``, and their digits (N,). Raises LDLError."""
     if not (path := root / "mnist.npz").exists():
         raise absent("mnist.npz", path, root, "or --data.root")
-    try:
-        check_archive(check_file(path))
-        with np.load(path, allow_pickle=False) as file:
-            images, digits = file["x_train"], file["y_train"].astype(np.int64)
-    except Exception as error:  # numpy, zip and zlib have no common exception
-        reason = " ".join((str(error) or type(error).__name__).split())[:200]
-        raise LDLError(f"{path} is not MNIST as Keras has it (x_train, y_train): {reason}") from None
+    check_archive(check_file(path))
+    with (
+        explaining(f"{path} is not MNIST as Keras has it (x_train, y_train)"),
+        np.load(path, allow_pickle=False) as file,
+    ):
+        images, digits = file["x_train"], file["y_train"].astype(np.int64)
     if images.shape[1:] != (MNIST_SIDE, MNIST_SIDE) or images.dtype != np.uint8:
         raise LDLError(f"{path} has images {images.shape} {images.dtype}; MNIST's are (N, 28, 28) uint8")
     return images, digits

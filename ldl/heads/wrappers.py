@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling, scale
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.head import FittedHead, Head, ImageHead
 from ldl.heads.max_ent import MaxEnt
 from ldl.labels import LabelSpace
@@ -233,10 +233,8 @@ class Mirrored(_Wrapper):
         if self.mirror is None:
             return np.arange(count)
         if self.mirror == "lbp":
-            try:
+            with naming("Mirrored.mirror lbp"):
                 return mirrored_bins(count)
-            except LDLError as error:
-                raise LDLError(f"Mirrored.mirror lbp: {error}") from None
         mirror = np.array(self.mirror, dtype=np.int64)
         if len(mirror) != count or not np.array_equal(np.sort(mirror), np.arange(count)):
             raise LDLError(f"Mirrored.mirror has {len(mirror)} numbers; it takes each of 0 to {count - 1} once")

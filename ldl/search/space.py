@@ -15,7 +15,7 @@ from ldl.command.command_line import Command
 from ldl.command.configs import find_config, read_config, read_option
 from ldl.command.messages import no_option_of
 from ldl.command.values import read_value
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.options import Option
 from ldl.search.comparison import read_options
 from ldl.search.selection import Setting
@@ -230,10 +230,8 @@ def read_tuning(command: Command) -> TuneFile:
         tune[option.name.removeprefix(PLAN_PREFIX)] = resolve(value) if isinstance(value, str) else value
     space = tune.pop("space", None)
     plan = read_plan(resolved(tune), f"{path}: tune")
-    try:
+    with naming(str(path)):
         dimensions = read_space(space)
-    except LDLError as error:
-        raise LDLError(f"{path}: {error}") from None
     fixed = {each.option for each in command.arguments}
     free = [dimension for dimension in dimensions if plain(dimension.name) not in fixed]
     if not free:

@@ -28,7 +28,7 @@ from ldl.command.command_line import Command, parse_anew
 from ldl.command.config import Config
 from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, did_you_mean, naming
 from ldl.jobs.crossval import configured_folds
 from ldl.jobs.folds import FoldResult, Folds, all_folds
 from ldl.jobs.identity import content_digest, data_text, deciding_options, file_digests, source_digests
@@ -157,7 +157,7 @@ def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimen
 
     Returns a range of floats if the option takes any number.
     """
-    try:
+    with naming(f"tune.space.{dimension.name}"):
         _check_role(plain(dimension.name), data)
         for value in dimension.ends:
             config = parse_anew(file.command({dimension.name: value}))
@@ -168,8 +168,6 @@ def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimen
                 if not have_same_tests(other, data):
                     raise LDLError(f"{value} tests other rows, or has other labels, than the run; {SAME_INSTANCES}")
             _ = Parts(config, data).task
-    except LDLError as error:
-        raise LDLError(f"tune.space.{dimension.name}: {error}") from error
     # The parser converts a whole number to a float if the option is a float.
     parsed = {plain(name): value for name, value in config.values.items()}
     takes_floats = isinstance(parsed.get(plain(dimension.name)), float)

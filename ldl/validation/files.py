@@ -8,11 +8,9 @@ import os
 import stat
 import unicodedata
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.validation.archive import most_unpacked
 
 ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
@@ -51,17 +49,6 @@ def check_file(path: Path, kind: str = "file", fix: str = "correct the path") ->
         reason = f": {getattr(error, 'strerror', error)}"
     shown = str(path).replace("\0", "\\0")
     raise LDLError(f"no {kind} at {shown if len(shown) <= 300 else f'...{shown[-100:]}'}{reason}; {fix}")
-
-
-@contextmanager
-def library_errors(path: Path, kind: str) -> Iterator[None]:
-    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
-    try:
-        yield
-    except (LDLError, MemoryError):
-        raise
-    except Exception as error:
-        raise LDLError(f"{path} cannot be read as {kind}: {' '.join(str(error).split())[:200]}") from error
 
 
 def data_folder(root: str | None = None) -> Path:
@@ -126,14 +113,12 @@ def read_text(path: Path, kind: str = "file", fix: str = "correct the path") -> 
         LDLError: See :func:`check_file`. Also: the file cannot be read or unpacked, unpacks to far more than its size,
             is not UTF-8, or holds NUL bytes.
     """
-    try:
+    with explaining(f"{path} cannot be read", errors=(OSError, EOFError, zlib.error)):
         content = check_file(path, kind, fix).read_bytes()
         if path.suffix.lower() == ".gz":
             most = most_unpacked(len(content), LARGEST_TEXT)
             if len(content := _unpacked(content, most)) > most:
                 raise LDLError(f"{path} unpacks to more than {most} bytes; if you trust it, unpack it first")
-    except (OSError, EOFError, zlib.error) as error:
-        raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.io import loadmat
 from scipy.sparse import issparse
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.validation.archive import check_mat
 from ldl.validation.files import check_file
 from ldl.validation.pictures import open_picture
@@ -65,12 +65,11 @@ def read_ground_truth(path: Path) -> GroundTruth:
     if path.suffix == ".png":
         return _read_drawn(path)
     check_mat(path)
-    try:
-        cells = loadmat(path, variable_names=["groundTruth"])["groundTruth"].ravel()
-    except KeyError:
-        raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed") from None
-    except Exception as error:  # errors of scipy, zlib and struct have no common base
-        raise LDLError(f"{path} cannot be read as a .mat file: {' '.join(str(error).split())[:160]}") from error
+    with explaining(f"{path} cannot be read as a .mat file"):
+        variables = loadmat(path, variable_names=["groundTruth"])
+    if "groundTruth" not in variables:
+        raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed")
+    cells = variables["groundTruth"].ravel()
     if not len(cells):
         raise LDLError(f"{path} holds no annotators; leave the image out, or add at least one")
     names = [_fields_of(cell) for cell in cells]

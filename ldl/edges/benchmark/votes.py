@@ -21,7 +21,7 @@ from scipy.special import xlogy
 
 from ldl.edges.benchmark.ground_truth import GREY_STEPS
 from ldl.edges.benchmark.thinning import widen
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.progress import track
 
 NEAR_PIXELS, BAND_PIXELS = 2.0, 5.0
@@ -275,10 +275,8 @@ def count_votes(
     counts = VoteCounts()
     for name in track(names, len(names), "counting votes", show_progress):
         probability, steps, boundaries = load(name)
-        try:
+        with naming(name):
             counts.add(probability, panel(boundaries), steps)
-        except LDLError as error:
-            raise LDLError(f"{name}: {error}") from None
     return counts
 
 

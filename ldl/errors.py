@@ -18,6 +18,10 @@ class SharedError(LDLError):
     """An :class:`LDLError` that all processes raise at the same point."""
 
 
+ANY_ERROR = (Exception, MemoryError)
+"""Errors of readers of files from anywhere, in which damage may claim any amount of memory."""
+
+
 @contextmanager
 def explaining(problem: str, fix: str = "", errors: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
     """Turn an error of a library inside this context into the line ``problem: its message; fix``.

@@ -22,7 +22,7 @@ from torch import Tensor
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.data.sources import absent
-from ldl.errors import LDLError, explaining
+from ldl.errors import ANY_ERROR, LDLError, explaining
 from ldl.labels import LabelSpace, check_count
 from ldl.moved import old_names
 from ldl.options import buffer, option, options
@@ -309,7 +309,7 @@ def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
         raise absent("mnist.npz", path, root, "or --data.root")
     check_archive(check_file(path))
     with (
-        explaining(f"{path} is not MNIST as Keras has it (x_train, y_train)"),
+        explaining(f"{path} is not MNIST as Keras has it (x_train, y_train)", errors=ANY_ERROR),
         np.load(path, allow_pickle=False) as file,
     ):
         images, digits = file["x_train"], file["y_train"].astype(np.int64)

@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 
 from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 
-from ldl.errors import LDLError, explaining
+from ldl.errors import ANY_ERROR, LDLError, explaining
 
 ALWAYS_ACCEPTED_BYTES = 2**30
 """Unpacked size that any archive may have, in bytes."""
@@ -80,7 +80,7 @@ def check_npy(name: Path | str, stream: IO[bytes], size: int) -> None:
     """
     readers = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}
     # Python's parser of the header raises errors of any type, and MemoryError if brackets nest too deeply.
-    with explaining(f"{name} cannot be read as .npy", errors=(Exception, MemoryError)):
+    with explaining(f"{name} cannot be read as .npy", errors=ANY_ERROR):
         if (version := read_magic(stream)) not in readers:
             raise LDLError(f"{name} is .npy of version {version}; save numbers, with np.save")
         shape, _, dtype = readers[version](stream)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.errors import LDLError, explaining
+from ldl.errors import ANY_ERROR, LDLError, explaining
 
 Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
@@ -149,7 +149,8 @@ class Pipeline:
     @classmethod
     def from_dict(cls, state: dict[str, Any], channels: int = 3) -> Pipeline:
         """Rebuild a pipeline. Raises LDLError for unknown transforms, or numbers beyond ``MAX_NUMBER``."""
-        with explaining(f"the checkpoint's image transforms cannot be rebuilt with albumentations {A.__version__}"):
+        problem = f"the checkpoint's image transforms cannot be rebuilt with albumentations {A.__version__}"
+        with explaining(problem, errors=ANY_ERROR):
             if (largest := _largest_number(state)) > MAX_NUMBER:
                 raise ValueError(f"they use {largest}, and at most {MAX_NUMBER} pixels are allowed")
             return cls(A.from_dict(state).transforms, channels)

@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.io import loadmat
 from scipy.sparse import issparse
 
-from ldl.errors import LDLError, explaining
+from ldl.errors import ANY_ERROR, LDLError, explaining
 from ldl.validation.archive import check_mat
 from ldl.validation.files import check_file
 from ldl.validation.pictures import open_picture
@@ -65,7 +65,7 @@ def read_ground_truth(path: Path) -> GroundTruth:
     if path.suffix == ".png":
         return _read_drawn(path)
     check_mat(path)
-    with explaining(f"{path} cannot be read as a .mat file"):
+    with explaining(f"{path} cannot be read as a .mat file", errors=ANY_ERROR):
         variables = loadmat(path, variable_names=["groundTruth"])
     if "groundTruth" not in variables:
         raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 
 class LDLError(ValueError):
@@ -62,6 +63,13 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest of ``names``, or an empty string."""
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def check_one_of(subject: str, name: Any, names: Iterable[str]) -> None:
+    """Raise LDLError unless a name is one of the accepted ``names``, which the message lists."""
+    names = list(names)
+    if name not in names:
+        raise LDLError(f"{subject} {name!r} must be one of {', '.join(names)}{did_you_mean(str(name), names)}")
 
 
 def some(names: Sequence[str], most: int = 8) -> str:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.pictures import list_pictures, read_picture
-from ldl.data.sources import absent
+from ldl.data.sources import check_set
 from ldl.errors import ANY_ERROR, LDLError, explaining
 from ldl.labels import LabelSpace, check_count
 from ldl.moved import old_names
@@ -305,8 +305,8 @@ def pasted(objects: np.ndarray, canvas: np.ndarray, shifts: np.ndarray) -> Pictu
 
 def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the training images (N, 28, 28) uint8 of ``mnist.npz``, and their digits (N,). Raises LDLError."""
-    if not (path := root / "mnist.npz").exists():
-        raise absent("mnist.npz", path, root, "or --data.root")
+    path = root / "mnist.npz"
+    check_set(path.exists(), path.name, path, root, "or --data.root")
     check_archive(check_file(path))
     with (
         explaining(f"{path} is not MNIST as Keras has it (x_train, y_train)", errors=ANY_ERROR),
@@ -331,8 +331,7 @@ def read_grey(
     """Return all photographs, and ``count`` different faces, below ``root``. Raises LDLError if there are too few."""
     face_folder, share = FOLDERS[faces]
     for name, folder in (("BSDS500", PHOTOGRAPHS), (faces, face_folder)):
-        if not (root / folder).is_dir():
-            raise absent(name, root / folder, root, "or --data.root")
+        check_set((root / folder).is_dir(), name, root / folder, root, "or --data.root")
     photographs = [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
     files = list_pictures(root / face_folder)
     cropped = []

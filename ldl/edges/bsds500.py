@@ -19,7 +19,7 @@ from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.loader import in_order
 from ldl.data.pictures import SUFFIXES, describe, read_picture, same_bytes
 from ldl.data.sampler import Draw
-from ldl.data.sources import absent
+from ldl.data.sources import check_set
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth, truth_file, truth_files
 from ldl.edges.benchmark.thinning import SMOOTHING
 from ldl.edges.crops import EdgeCrops, Target, vote_share
@@ -146,8 +146,8 @@ class BSDS500(LDLDataModule):
         """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
         if len(self.sizes) != 2 or self.sizes[0] > self.sizes[1]:
             raise LDLError(f"BSDS500.sizes {list(self.sizes)} must be two factors, the smaller first, as [0.7, 1.4]")
-        if not (self.folder / "images").is_dir():
-            raise absent("BSDS500", self.folder, None if self.path else self.data_root)
+        present = (self.folder / "images").is_dir()
+        check_set(present, "BSDS500", self.folder, None if self.path else self.data_root)
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
         if self.protocol == "final" and not (self.folder / "images" / "val").is_dir():
             trained = ["train"]

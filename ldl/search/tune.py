@@ -28,7 +28,7 @@ from ldl.command.command_line import Command, parse_anew
 from ldl.command.config import Config
 from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError, did_you_mean, naming
+from ldl.errors import LDLError, check_one_of, naming
 from ldl.jobs.crossval import configured_folds
 from ldl.jobs.folds import FoldResult, Folds, all_folds
 from ldl.jobs.identity import content_digest, data_text, deciding_options, file_digests, source_digests
@@ -147,8 +147,7 @@ def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
         for each in metrics_for(data.labels, task.gives_maps)
         if each.of in kinds and not each.detail and each.higher_is_better is not None
     ]
-    if metric not in metrics:
-        raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(metrics)}{did_you_mean(metric, metrics)}")
+    check_one_of("tune.metric", metric, metrics)
     return bool(higher_is_better(metric))
 
 

@@ -20,7 +20,7 @@ from ldl.data.loader import in_order
 from ldl.data.pictures import SUFFIXES, describe, read_picture, same_bytes
 from ldl.data.sampler import Draw
 from ldl.data.sources import check_set
-from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth, truth_file, truth_files
+from ldl.edges.benchmark.ground_truth import GroundTruth, check_same_size, read_ground_truth, truth_file, truth_files
 from ldl.edges.benchmark.thinning import SMOOTHING
 from ldl.edges.crops import EdgeCrops, Target, vote_share
 from ldl.edges.report import EdgeReport
@@ -250,11 +250,10 @@ def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:
     Raises LDLError if they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
     """
     picture, truth = read_picture(image), read_ground_truth(truth_of(image))
-    size = "x".join(map(str, picture.shape[:2]))
-    if picture.shape[:2] != truth.boundaries.shape[1:]:
-        drawn = "x".join(map(str, truth.boundaries.shape[1:]))
-        raise LDLError(f"{image} and its ground truth differ in size, {size} and {drawn} pixels")
+    subject = f"{image} and its ground truth"
+    check_same_size(subject, picture.shape[:2], truth.boundaries.shape[1:], "leave the image out")
     if min(picture.shape[:2]) < crop:
+        size = "x".join(map(str, picture.shape[:2]))
         raise LDLError(f"{image} has {size} pixels, less than data.crop {crop}; lower it")
     return picture, truth
 

@@ -80,11 +80,8 @@ def read_ground_truth(path: Path) -> GroundTruth:
     segments = None
     if all("Segmentation" in fields for fields in names):
         segments = _stack(path, "Segmentation", [cell["Segmentation"].ravel()[0] for cell in cells])
-        if segments.shape != boundaries.shape:
-            raise LDLError(
-                f"{path}: Segmentation is {segments.shape[1]}x{segments.shape[2]} pixels, "
-                f"Boundaries {boundaries.shape[1]}x{boundaries.shape[2]}"
-            )
+        subject = f"{path}: Segmentation and Boundaries"
+        check_same_size(subject, segments.shape[1:], boundaries.shape[1:], "take another copy")
     _check_share(path, boundaries)
     return GroundTruth(boundaries > 0, None if segments is None else segments.astype(np.int32))
 
@@ -113,6 +110,13 @@ def _read_picture(path: Path) -> tuple[str, np.ndarray]:
     if values.ndim == 3 and (values == values[:, :, :1]).all():
         return mode, values[:, :, 0]
     return mode, values
+
+
+def check_same_size(subject: str, shape: tuple[int, ...], other: tuple[int, ...], fix: str) -> None:
+    """Raise LDLError with the ``subject`` and the ``fix`` if two images have other sizes, (H, W)."""
+    if shape != other:
+        sizes = " and ".join("x".join(map(str, sides)) for sides in (shape, other))
+        raise LDLError(f"{subject} differ in size, {sizes} pixels; {fix}")
 
 
 def _check_share(path: Path, boundaries: np.ndarray) -> None:

@@ -71,9 +71,10 @@ def check_buffers(module: nn.Module, rules: Mapping[str, str], **lengths: int) -
         elif bounds := RANGE.fullmatch(kind):
             least, sign, most = bounds.groups()
             check_range(module, name, numbers, _length(most, lengths) + (sign == "<="), int(least))
-        elif kind == "bool" and numbers.dtype != torch.bool:
-            refuse(module, name, f"is of {numbers.dtype}, not of bool")
-        elif kind in KINDS:
+        elif kind == "bool":
+            if numbers.dtype != torch.bool:
+                refuse(module, name, f"is of {numbers.dtype}, not of bool")
+        elif kind:
             check_numbers(module, name, numbers, kind)
     return lengths
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.errors import LDLError, check_one_of
+from ldl.errors import LDLError
 from ldl.moved import old_names
 
 Decoder = Literal["expectation", "argmax", "median"]
@@ -160,7 +160,8 @@ class LabelSpace:
         sigma = torch.as_tensor(sigma, dtype=value.dtype, device=value.device)
         if not bool((sigma > 0).all()):
             raise LDLError(f"sigma must be positive, got {sigma[~(sigma > 0)].flatten()[0].item():g}")
-        check_one_of("encoder", encoder, get_args(Encoder))
+        if encoder not in get_args(Encoder):
+            raise LDLError(f"unknown encoder {encoder!r}; one of {get_args(Encoder)}")
         coordinates = value.unsqueeze(-1) if self.ndim == 1 else value
         self._check_range(coordinates)
         rows = torch.cat([coordinates, sigma.expand(coordinates.shape[:-1]).unsqueeze(-1)], -1)
@@ -212,14 +213,15 @@ class LabelSpace:
             (...,) for ordinal labels, (..., 2) for a grid, in the labels' unit.
         """
         self._need_values("decode")
-        check_one_of("decoder", decoder, get_args(Decoder))
         points = self.points.to(distribution)
         if decoder == "expectation":
             value = (distribution.unsqueeze(-1) * points).sum(-2)  # a matrix product would be rounded by autocast
         elif decoder == "argmax":
             value = points[distribution.argmax(-1)]
-        else:
+        elif decoder == "median":
             return self.quantile(distribution, 0.5)
+        else:
+            raise LDLError(f"unknown decoder {decoder!r}; one of {get_args(Decoder)}")
         return value.squeeze(-1) if self.ndim == 1 else value
 
     def quantile(self, distribution: Tensor, probability: float) -> Tensor:

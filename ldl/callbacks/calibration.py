@@ -15,7 +15,7 @@ from torch import Tensor
 from ldl.annotations import vote_counts
 from ldl.batch import without_half
 from ldl.collective import current_collective
-from ldl.errors import LDLError, check_one_of
+from ldl.errors import LDLError
 from ldl.methods.conformal import Conformal
 from ldl.methods.temperature import fit_temperature, temper
 from ldl.metrics.functional import kl
@@ -48,7 +48,8 @@ class Calibrate(pl.Callback):
         self._by_groups = self._grouped = self._fitted = False
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        check_one_of("model.conformal", pl_module.conformal, get_args(Units))
+        if pl_module.conformal not in (units := get_args(Units)):
+            raise LDLError(f"model.conformal {pl_module.conformal!r} must be one of {', '.join(units)}")
         if pl_module.calibrate and pl_module.gives_maps:
             raise LDLError("model.calibrate is for one distribution an instance, and these are maps; set it to false")
         if not pl_module.calibrate or trainer.ckpt_path is None:

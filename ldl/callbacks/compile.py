@@ -8,7 +8,7 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from ldl.errors import LDLError, check_one_of
+from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
 
 Compiled = Literal["none", "head", "all"]
@@ -30,7 +30,8 @@ class Compile(pl.Callback):
     """
 
     def __init__(self, scope: Compiled, head: Head, backbone: nn.Module) -> None:
-        check_one_of("model.compile", scope, get_args(Compiled))
+        if scope not in (scopes := get_args(Compiled)):
+            raise LDLError(f"model.compile {scope!r} must be one of {', '.join(scopes)}")
         if scope != "none" and isinstance(head, FittedHead):
             name = type(head).__name__
             raise LDLError(f"model.compile {scope}: {name} is fitted and takes no steps to compile; set none")

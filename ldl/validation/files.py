@@ -10,7 +10,7 @@ import unicodedata
 import zlib
 from pathlib import Path
 
-from ldl.errors import LDLError, explaining
+from ldl.errors import LDLError
 from ldl.validation.archive import most_unpacked
 
 ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
@@ -113,12 +113,14 @@ def read_text(path: Path, kind: str = "file", fix: str = "correct the path") -> 
         LDLError: See :func:`check_file`. Also: the file cannot be read or unpacked, unpacks to far more than its size,
             is not UTF-8, or holds NUL bytes.
     """
-    with explaining(f"{path} cannot be read", errors=(OSError, EOFError, zlib.error)):
+    try:
         content = check_file(path, kind, fix).read_bytes()
         if path.suffix.lower() == ".gz":
             most = most_unpacked(len(content), LARGEST_TEXT)
             if len(content := _unpacked(content, most)) > most:
                 raise LDLError(f"{path} unpacks to more than {most} bytes; if you trust it, unpack it first")
+    except (OSError, EOFError, zlib.error) as error:
+        raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ldl.batch import INPUTS, with_counts
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_class, in_words, read_checkpoint
-from ldl.errors import LDLError, check_one_of, did_you_mean, naming
+from ldl.errors import LDLError, did_you_mean, naming
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
 from ldl.labels import Decoder, LabelSpace
 from ldl.validation.checkpoint import check_weights
@@ -32,7 +32,8 @@ def check_settings(head: Head, mixup: float, decoder: str) -> None:
         raise LDLError(
             f"model.mixup {mixup!r} mixes single instances, and {type(head).__name__} takes bags; set it to 0"
         )
-    check_one_of("model.decoder", decoder, get_args(Decoder))
+    if decoder not in (decoders := get_args(Decoder)):
+        raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
 
 
 def task_arguments(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:

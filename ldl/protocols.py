@@ -208,12 +208,6 @@ def distinct(groups: np.ndarray, **options: Any) -> Any:
         ) from None
 
 
-def check_fold(fold: int, folds: int, name: str = "folds") -> None:
-    """Raise LDLError for the number of a fold that does not exist, among ``folds`` of this name."""
-    if not 0 <= fold < folds:
-        raise LDLError(f"fold {fold} must be in 0..{folds - 1}, one of the {folds} {name}")
-
-
 def _check_fold(fold: int, folds: int, units: int, unit_name: str) -> None:
     if units < 2:
         raise LDLError(
@@ -221,4 +215,5 @@ def _check_fold(fold: int, folds: int, units: int, unit_name: str) -> None:
         )
     if not 2 <= folds <= units:
         raise LDLError(f"folds {folds} must be in 2..{units}, the number of {unit_name}")
-    check_fold(fold, folds)
+    if not 0 <= fold < folds:
+        raise LDLError(f"fold {fold} must be in 0..{folds - 1}, one of the {folds} folds")

@@ -26,7 +26,7 @@ from ldl.errors import ANY_ERROR, LDLError, explaining
 from ldl.labels import LabelSpace, check_count
 from ldl.moved import old_names
 from ldl.options import buffer, option, options
-from ldl.protocols import Fold, check_fold, with_validation
+from ldl.protocols import Fold, with_validation
 from ldl.validation.archive import check_archive
 from ldl.validation.files import check_file
 
@@ -144,7 +144,8 @@ class Trials(LDLDataModule):
 
     def cut(self) -> Fold:
         """Return the rows of a trial. Raises LDLError for a trial or a share that does not exist."""
-        check_fold(self.fold, self.folds, "trials")
+        if not 0 <= self.fold < self.folds:
+            raise LDLError(f"fold {self.fold} must be in 0..{self.folds - 1}, one of the {self.folds} trials")
         count = round(self.train_fraction * self.size)
         if not 2 <= count <= self.size - 2:
             raise LDLError(f"train_fraction {self.train_fraction:g} of {self.size} images leaves a part empty")

@@ -72,7 +72,7 @@ def test_every_protocol_in_both_layouts(protocol: str, split_list: str | None, r
             "protocol subject_exclusive follows no list: leave data.split_list out, or choose one of",
         ),
         ({"protocol": "coral_list", "split_list": "sub.txt"}, "must be the folder of the lists"),
-        ({"protocol": "s1_s2_s3", "fold": 2}, r"fold 2 must be in 0..1, one of the 2 folds of s1_s2_s3"),
+        ({"protocol": "s1_s2_s3", "fold": 2}, r"fold 2 must be in 0..1, the folds of s1_s2_s3"),
         ({"alignment": "box"}, "name a JSON file of them in data.boxes"),
     ],
 )

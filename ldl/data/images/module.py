@@ -16,7 +16,7 @@ from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest
 from ldl.data.pictures import describe, units
 from ldl.errors import LDLError, check_one_of
 from ldl.options import buffer, option, options
-from ldl.protocols import Fold, check_fold, keep_together, with_validation
+from ldl.protocols import Fold, keep_together, with_validation
 
 if TYPE_CHECKING:
     from albumentations import BaseCompose, BasicTransform
@@ -136,7 +136,8 @@ class Images(LDLDataModule):
     def cut(self) -> Fold:
         """Return the rows of one fold; the validation set takes whole groups if they are known. Raises LDLError."""
         request = self._request
-        check_fold(self.fold, self.num_folds, f"folds of {self.protocol}")
+        if not 0 <= self.fold < self.num_folds:
+            raise LDLError(f"fold {self.fold} must be in 0..{self.num_folds - 1}, the folds of {self.protocol}")
         rows, groups = self._protocol.rows(request), request.records.groups
         if not isinstance(rows, Fold):
             rows = with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, groups)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ldl.command.arguments import Argument, last_value, tokenize, words_of
+from ldl.command.arguments import Argument, last_value, tokenize
 from ldl.command.classes import class_paths
 from ldl.command.config import Config, parse
 from ldl.command.configs import has_key, merge_configs, read_config
@@ -28,11 +28,6 @@ class Command:
 
     arguments: Sequence[Argument]
     base: dict[str, Any] | None = None
-
-    @property
-    def words(self) -> list[str]:
-        """The words of the command line."""
-        return words_of(self.arguments)
 
     @property
     def configs(self) -> list[str]:

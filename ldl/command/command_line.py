@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ldl.command.arguments import Argument, last_value, tokenize
+from ldl.command.arguments import Argument, tokenize
 from ldl.command.classes import class_paths
 from ldl.command.config import Config, parse
 from ldl.command.configs import has_key, merge_configs, read_config
@@ -36,7 +36,7 @@ class Command:
 
     def value(self, name: str) -> str | None:
         """Return the value that the command line gives an option, the last one of several; None for none."""
-        return last_value(self.arguments, f"--{name}")
+        return next((each.value for each in reversed(self.arguments) if each.name == f"--{name}"), None)
 
     @cached_property
     def content(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import pytest
 import torch
-from fakes.blank_charts import save_blank
+from fakes.blank_charts import leave_out_charts, save_blank
 from matplotlib.figure import Figure
 
 torch.set_num_threads(1)
@@ -80,15 +80,21 @@ def ldl_data() -> Path:
 
 @pytest.fixture(scope="module")
 def blank_charts() -> Iterator[None]:
-    """No chart is rendered from here on, in this file and what its tests fork."""
+    """No chart of a run is drawn from here on, in this file and what its tests fork."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Figure, "savefig", save_blank)
+        leave_out_charts(patched)
         yield
 
 
 @pytest.fixture
 def blank(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for one test."""
+    leave_out_charts(monkeypatch)
+
+
+@pytest.fixture
+def pixel_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are made, but not rendered: they are saved as a single pixel."""
     monkeypatch.setattr(Figure, "savefig", save_blank)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from fakes.face_releases import utkface
-from fakes.processes import ROOT, TORCHRUN, TWO, assert_close, launch, logged, run_here, without_times
+from fakes.forks import run_several
+from fakes.processes import ROOT, TWO, assert_close, logged, run_here, without_times
 
 # 53 pictures in 3 folds: 18 or 17 test pictures, in batches of 5, so that processes come away with unequal shares.
 RUN = [
@@ -19,7 +20,7 @@ RUN = [
 ]
 
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.usefixtures("blank_charts"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders one/ and two/, with the run by one process, and by two that share an empty crop cache."""
     folder = tmp_path_factory.mktemp("faces")
     data = ["--data.root", str(utkface(folder, 53))]
-    script = str(ROOT / "train.py")
     with pytest.MonkeyPatch.context() as patched:
         for name, options in (("one", []), ("two", [*TWO, "--data.num_workers=1"])):
             patched.setenv("LDL_CACHE", str(folder / f"cache_{name}"))
@@ -35,9 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if name == "one":
                 run_here(command, folder)
             else:
-                done = launch([*TORCHRUN, script, *command], folder)
-                assert done.returncode == 0, done.stderr[-3000:]
-                assert done.stdout.count("cropping 53 images") == 1
+                assert run_several([command], folder).count("cropping 53 images") == 1
     return folder
 
 

@@ -37,7 +37,7 @@ STARTS_PROCESSES = {"subprocess", "launch"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start processes, which take longest, come first: else one of them goes on alone at the end.
+    """Files that take longest come first, else one of them goes on alone at the end: processes, then slow tests.
 
     Before all others come those that fork, which torch refuses once it has recorded a graph for export.
     """
@@ -45,13 +45,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
-    items.sort(key=lambda item: _place(vars(item.getparent(pytest.Module).obj)))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: _place(vars(item.getparent(pytest.Module).obj), item.path in slow))
 
 
-def _place(names: dict[str, Any]) -> int:
+def _place(names: dict[str, Any], slow: bool) -> int:
     if any(getattr(value, "__module__", None) in FORKS for value in names.values()):
         return 0
-    return 1 if STARTS_PROCESSES & names.keys() else 2
+    if STARTS_PROCESSES & names.keys():
+        return 1
+    return 2 if slow else 3
 
 
 @pytest.fixture(autouse=True)

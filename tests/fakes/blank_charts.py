@@ -1,4 +1,4 @@
-"""Runs whose charts are left out or saved as a single pixel: they take most of a small run, and have tests of their own."""
+"""Charts left out of a run or saved as a single pixel: they take most of a small run, and have tests of their own."""
 
 from __future__ import annotations
 

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from fakes.blank_charts import save_blank
 from fakes.inline_executor import run_inline
-from matplotlib.figure import Figure
 from optuna.trial import Trial
 
-from ldl import charts
 from ldl.command import main
 from ldl.data.tables.tabular import TabularLDL
 from ldl.options import option, options, role_of
@@ -25,6 +22,8 @@ from ldl.progress import stop
 from ldl.protocols import kfold
 from ldl.search import tune as tuning
 from ldl.search.tune import ALL, validation_splits
+
+pytestmark = pytest.mark.usefixtures("blank")
 
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 KNN = {"model.head.neighbours": {"min": 2, "max": 15}}
@@ -46,12 +45,6 @@ class Reversing(TabularLDL):
         loaded = super().load()
         target = loaded.columns["target"]
         return replace(loaded, columns=loaded.columns | {"target": target.flip(-1) if self.reverse else target})
-
-
-@pytest.fixture(autouse=True)
-def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Figure, "savefig", save_blank)
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
 
 
 @pytest.fixture

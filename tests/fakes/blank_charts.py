@@ -13,10 +13,11 @@ from ldl import charts
 
 
 def leave_out_charts(patch: pytest.MonkeyPatch) -> None:
-    """Draw nothing in a run: charts of all rows are left out, and every other chart is a single pixel."""
+    """Draw nothing in a run: charts of all rows and of training are left out, every other chart is a single pixel."""
     for name in charts.__all__:
         patch.setattr(charts, name, save_pixel)
     patch.setattr(charts, "overview", lambda *_, **__: {})
+    patch.setattr(charts, "learning_curves", lambda *_, **__: None)
     patch.setattr(Figure, "savefig", save_blank)
 
 

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from fakes.blank_charts import save_blank
 from fakes.inline_executor import run_inline
+from matplotlib.figure import Figure
 from optuna.trial import Trial
 
+from ldl import charts
 from ldl.command import main
 from ldl.data.tables.tabular import TabularLDL
 from ldl.options import option, options, role_of
@@ -22,8 +25,6 @@ from ldl.progress import stop
 from ldl.protocols import kfold
 from ldl.search import tune as tuning
 from ldl.search.tune import ALL, validation_splits
-
-pytestmark = pytest.mark.usefixtures("blank")
 
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 KNN = {"model.head.neighbours": {"min": 2, "max": 15}}
@@ -45,6 +46,12 @@ class Reversing(TabularLDL):
         loaded = super().load()
         target = loaded.columns["target"]
         return replace(loaded, columns=loaded.columns | {"target": target.flip(-1) if self.reverse else target})
+
+
+@pytest.fixture(autouse=True)
+def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Figure, "savefig", save_blank)
+    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
 
 
 @pytest.fixture
@@ -207,7 +214,7 @@ WRONG: dict[str, tuple[dict, list[str], dict, list[str]]] = {
         {"model.head.neighbours": {"min": 0, "max": 3}}, [], FAST,
         ["tune.space.model.head.neighbours: ", "AAKNN.neighbours 0 must be at least 1"],
     ),
-    "metric": (KNN, [], {**FAST, "metric": "kll"}, ["tune.metric 'kll' is not one of", "did you mean 'kl'"]),
+    "metric": (KNN, [], {**FAST, "metric": "kll"}, ["tune.metric 'kll' must be one of", "did you mean 'kl'"]),
     "no grid": ({"model.optimizer.lr": {"min": 0.1, "max": 1.0}}, [], {**FAST, "sampler": "grid"}, ["give a step"]),
     "no validation": (KNN, ["--data.val_fraction=0"], FAST, ["tune.inner_folds 1", "data.val_fraction above 0"]),
     "the best": (KNN, ["--select", "best"], FAST, ["leave --select best out"]),

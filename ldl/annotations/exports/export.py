@@ -79,8 +79,14 @@ def read_export(
 
 
 def export_of(files: Sequence[ToolFile], tool: Tool, options: ExportOptions, keep: Sequence[str] = ()) -> Export:
-    """Return the votes in files of a tool, as :func:`read_export` does."""
-    responses = tool.read(files, options)
+    """Return the votes in files of a tool, as :func:`read_export` does. Raises LDLError."""
+    try:
+        responses = tool.read(files, options)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise LDLError(
+            f"{files[0].name} has not what {tool.title} writes, {error}; name its tool with tool, or pass none to read "
+            "it by the names of its columns"
+        ) from error
     return _Writer(responses, files, tool, options, keep).export()
 
 
@@ -160,7 +166,9 @@ class _Writer:
 
     def _item_columns(self, votes: pd.DataFrame, columns: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         """Return the columns that are the same for all votes on an item, and a note about others."""
-        columns = columns.loc[:, (columns.astype(str) != "").any()]
+        named = [find_name(self._named(role), columns) for role in (ITEM, RATER)]
+        filled = columns.loc[:, (columns.astype(str) != "").any()]
+        columns = filled.drop(columns=[name for name in named if name in filled])
         most = columns.groupby(votes[ITEM].to_numpy()).nunique(dropna=False).max()
         taken = [name for name in columns if name in votes or name.startswith(LABEL_PREFIX)]
         varying = [name for name in columns if most[name] > 1 and name not in taken]

@@ -76,11 +76,11 @@ def tool_of(files: Sequence[ToolFile], name: str | None = None) -> Tool:
         LDLError: The name is of no tool, or several tools wrote the files.
     """
     if name is not None:
-        if name not in (names := [*TOOLS, "none"]):
-            raise LDLError(f"unknown tool {name!r}; one of {', '.join(names)}{did_you_mean(name, names)}")
+        if name not in (known := [*TOOLS, "none"]):
+            raise LDLError(f"unknown tool {name!r}; one of {', '.join(known)}{did_you_mean(name, known)}")
         return TOOLS.get(name, NONE)
     tools = {file.name: find_tool(file) for file in files}
-    names = list(dict.fromkeys(tools.values()))
+    names: list[str | None] = list(dict.fromkeys(tools.values()))
     if set(names) == {"lewidi", None} and all(file.keyed for file in files):
         names = ["lewidi"]  # a file about the annotators lies beside the items
     if len(names) > 1:

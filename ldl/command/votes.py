@@ -20,10 +20,10 @@ BEGINS = "item,"
 def votes(args: list[str]) -> None:
     """Convert what annotation tools write to a CSV file of votes.
 
-    The file has a row a vote, with item, rater, label and the columns of the item, or counts of votes where the tool
-    has counts. A line says what was taken, and what was left out. --suggest goes the other way: it writes the
-    predictions of a run for a tool to show to annotators. --next ranks the items of a run's data by the expected gain
-    of their next vote.
+    The file has one row per vote, with item, rater, label and the columns of the item; if the tool has counts, one row
+    per item. The command reports what was taken and what was left out. With --suggest, it writes the predictions of a
+    run as suggestions to annotators. With --next, it ranks the items of a run's data by the expected gain of their next
+    vote.
     """
     parser = CommandParser("votes", votes.__doc__)
     parser.add_argument(

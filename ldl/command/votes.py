@@ -49,12 +49,11 @@ def votes(args: list[str]) -> None:
         "--workflow_version",
         default="latest",
         metavar="VERSION",
-        help="version of a workflow of Zooniverse: a version, latest or all (%(default)s)",
+        help="version of a workflow of Zooniverse; latest, or all",
     )
     parser.add_argument(
         "--keep",
         nargs="+",
-        default=[],
         metavar="REASON",
         help="count votes that are left out, such as gold or rejected",
     )
@@ -85,7 +84,7 @@ def _write_votes(given: Namespace) -> None:
         rater_column=given.rater_column,
         vote_column=given.vote_column,
         workflow_version=given.workflow_version,
-        keep=given.keep,
+        keep=given.keep or (),
     )
     for note in export.notes:
         print(note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,21 @@ def test_the_audit_reads_an_export(tmp_path: Path, capsys: pytest.CaptureFixture
     assert f"note        {path}: read as Zooniverse classifications, which ldl votes --tool decides: " in printed
     command(["audit", str(FakeExport({"a.csv": exports.PANOPTES}, [], "").write(tmp_path)[0]), "--vote_column", "T0"])
     assert "counts layout, 2 items, 2 nominal labels, 2 to 4 votes an item\n" in capsys.readouterr().out
+
+
+def test_json_beside_features(tmp_path: Path) -> None:
+    (tmp_path / "features.csv").write_text("\n".join(["id,width", *(f"{item},{item}.5" for item in range(9))]))
+    labels = [["Positive", "Negative"][item % 2] for item in range(9)]
+    tasks = [
+        {"id": item, "data": {}, "annotations": [{"completed_by": rater, "result": exports.choice(label)}]}
+        for rater in (1, 2)
+        for item, label in enumerate(labels)
+    ]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    data = TabularLDL(path=str(tmp_path / "features.csv"), votes=str(tmp_path / "tasks.json"), folds=3)
+    data.setup()
+    assert data.annotations is not None and data.annotations.votes.tolist() == [2] * 9
+    assert data.annotations.labels.names == ("Negative", "Positive")
 
 
 @pytest.mark.parametrize("options", [{}, {"votes_item_column": "url"}])

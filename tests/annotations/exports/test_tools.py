@@ -258,6 +258,32 @@ def test_columns_named_as_those_of_votes_are_left_out(tmp_path: Path) -> None:
     assert export.notes[1].endswith("'label', 'item' have the names of columns of votes and are left out")
 
 
+def test_images_in_base64_are_left_out(tmp_path: Path) -> None:
+    records = [{**each, "image": "data:image/png;base64,iVBORw0K"} for each in exports.PRODIGY]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, records)))
+    export = read_export(tmp_path / "a.jsonl")
+    assert list(export.votes) == ["item", "rater", "label", "text"]
+    assert export.notes[1].endswith("'image' hold files in base64 and are left out")
+
+
+def test_items_and_classifications_without_the_question_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([*exports.LABEL_STUDIO, {"id": 9, "data": {}, "annotations": []}]))
+    assert read_export(tmp_path / "a.json").notes[1].endswith("1 items have no annotation and are left out")
+    notes = read_export(EXPORTS["argilla"].write(tmp_path), vote_column="topics").notes
+    assert notes[1].endswith("1 items have no annotation and are left out")
+    rows = exports.zooniverse_row(10, "x", "10.1", [exports.task("far", "T2")], 502)
+    (tmp_path / "a.csv").write_text(exports.ZOONIVERSE + rows)
+    export = read_export(tmp_path / "a.csv", vote_column="T0")
+    assert len(export.votes) == 4 and any("1 classifications have no task T0" in note for note in export.notes)
+
+
+@pytest.mark.parametrize("record", [{"id": 1, "label": "a"}, {"id": 1, "annotator": "x", "label": ["a"]}])
+def test_labels_of_another_tool_are_not_those_of_doccano(record: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "alice.jsonl").write_text(json.dumps(record))
+    with pytest.raises(LDLError, match="is JSON of no known tool; name the paths with item_column"):
+        read_export(tmp_path / "alice.jsonl")
+
+
 def test_parquet_of_a_tool(tmp_path: Path) -> None:
     path = EXPORTS["mturk"].write(tmp_path)[0]
     pd.read_csv(path, dtype=str, keep_default_na=False).to_parquet(tmp_path / "a.parquet")

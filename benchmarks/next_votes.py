@@ -70,7 +70,7 @@ class Pool(NamedTuple):
     groups: np.ndarray | None
 
 
-class Predictor(NamedTuple):
+class VotePredictor(NamedTuple):
     """What predicts votes: a combiner, and predictions (N, C) that count as some votes, or None."""
 
     combiner: DirichletMixture
@@ -132,7 +132,7 @@ def predict(pool: Pool, seed: int) -> np.ndarray:
     return prediction / prediction.sum(1, keepdims=True)
 
 
-def score(strategy: Strategy, predictor: Predictor, counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def score(strategy: Strategy, predictor: VotePredictor, counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the score of items; those with the largest get a vote."""
     if strategy.score == "expected gain":
         return predictor.gain(counts, rows)
@@ -142,7 +142,7 @@ def score(strategy: Strategy, predictor: Predictor, counts: np.ndarray, rows: np
     return entr(predictor.distribution(counts, rows)).sum(1)
 
 
-def buy(strategy: Strategy, predictor: Predictor, pool: Pool, seed: int) -> tuple[np.ndarray, float]:
+def buy(strategy: Strategy, predictor: VotePredictor, pool: Pool, seed: int) -> tuple[np.ndarray, float]:
     """Return the votes (N, C) after the budget is spent, and the expected fall of the mean NLL by the posterior."""
     rng, everything = np.random.default_rng([seed, 1]), np.arange(len(pool.first))
     counts, bought = pool.first.copy(), np.zeros(len(pool.first), int)
@@ -167,8 +167,8 @@ def measure(arrays: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     pool = deal(arrays, seed)
     combiner, prediction = DirichletMixture.fit(pool.first), predict(pool, seed)
     predictors = {
-        "votes and model": Predictor(combiner, prediction, combiner.model_votes(prediction, pool.first)),
-        "votes alone": Predictor(combiner, None, 0.0),
+        "votes and model": VotePredictor(combiner, prediction, combiner.model_votes(prediction, pool.first)),
+        "votes alone": VotePredictor(combiner, None, 0.0),
     }
     everything = np.arange(len(pool.first))
     result = {

@@ -57,7 +57,7 @@ def expected_gain(
         gain = H(p) - sum_y p(y) H(p(. | y)) = I(y; z),
 
     the mutual information of two votes on the item (Lindley 1956, doi 10.1214/aoms/1177728069). So it is at least 0,
-    and 0 if the distribution of the item is certain. A vote on an item changes no other item.
+    and 0 if the distribution of the item is known. A vote on an item changes no other item.
 
     The sums are exact. Under the posterior, the item is in component k with probability w_k, where its distribution is
     a Dirichlet with parameters a_k, whose sum is t_k. Two votes then have the joint distribution

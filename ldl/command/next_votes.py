@@ -45,7 +45,7 @@ class TrainedRun:
     Attributes:
         checkpoints: Its checkpoints, one for each fold.
         held_out: Predictions of test items, with the columns ``name`` and ``prediction:NAME`` of ``predictions.csv``;
-            empty for a checkpoint alone.
+            empty for a checkpoint alone, and if items have no names.
         folds: Whether the checkpoints are folds of a cross-validation.
     """
 
@@ -290,8 +290,13 @@ def _origin(trained: TrainedRun, held: np.ndarray) -> str:
     rest = int((~held).sum())
     if not rest:
         return f"{model}; every item is predicted by a model that was not trained on it"
-    if trained.folds:
+    if trained.folds and len(trained.held_out):
         return f"{model}; {rest} of {len(held)} items are in no fold and get the mean prediction"
+    if trained.folds:
+        return (
+            f"{model}; items have no names, so their held-out predictions cannot be found, and all get the mean "
+            "prediction. If they were trained on, their gains are too low: name a column with data.item_column"
+        )
     return (
         f"{model}; {rest} of {len(held)} items are not in its test set. If it was trained on their votes, their gains "
         "are too low: a run with --stage crossval predicts every item held out"

@@ -20,10 +20,10 @@ BEGINS = "item,"
 def votes(args: list[str]) -> None:
     """Convert what annotation tools write to a CSV file of votes.
 
-    The file has a row a vote, with item, rater, label and the columns of the item, or counts of votes where the tool
-    has counts. A line says what was taken, and what was left out. --suggest goes the other way: it writes the
-    predictions of a run for a tool to show to annotators. --next ranks the items of a run's data by the expected gain
-    of their next vote.
+    The file has one row per vote, with item, rater, label and the columns of the item; if the tool has counts, one row
+    per item. The command reports what was taken and what was left out. With --suggest, it writes the predictions of a
+    run as suggestions to annotators. With --next, it ranks the items of a run's data by the expected gain of their next
+    vote.
     """
     parser = CommandParser("votes", votes.__doc__)
     parser.add_argument(
@@ -49,12 +49,11 @@ def votes(args: list[str]) -> None:
         "--workflow_version",
         default="latest",
         metavar="VERSION",
-        help="version of a workflow of Zooniverse: a version, latest or all (%(default)s)",
+        help="version of a workflow of Zooniverse; latest, or all",
     )
     parser.add_argument(
         "--keep",
         nargs="+",
-        default=[],
         metavar="REASON",
         help="count votes that are left out, such as gold or rejected",
     )
@@ -85,7 +84,7 @@ def _write_votes(given: Namespace) -> None:
         rater_column=given.rater_column,
         vote_column=given.vote_column,
         workflow_version=given.workflow_version,
-        keep=given.keep,
+        keep=given.keep or (),
     )
     for note in export.notes:
         print(note)

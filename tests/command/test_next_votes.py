@@ -165,6 +165,16 @@ def test_votes_in_the_table_of_features(layout: str, tmp_path: Path) -> None:
         assert (later["votes"] == 6).all()
 
 
+@pytest.mark.slow
+def test_rows_without_names_have_no_held_out_predictions(tmp_path: Path) -> None:
+    table = pd.concat([TABLE.drop(columns="item"), COUNTS.add_prefix("label:").reset_index(drop=True)], axis=1)[:-4]
+    table.to_csv(tmp_path / "train.csv", index=False)
+    train(tmp_path / "run", "--data=TabularLDL", f"--data.path={tmp_path / 'train.csv'}", "--stage=crossval")
+    ranks, report = ranked(tmp_path / "run", tmp_path / "train.csv", ITEMS - 4, tmp_path / "next.csv")
+    assert f"{FOLDS} folds; items have no names, so their held-out predictions cannot be found" in report
+    assert "as in the checkpoint" in report and sorted(map(int, ranks.index)) == list(range(ITEMS - 4))
+
+
 def test_images(tmp_path: Path) -> None:
     root = image_votes.voted(tmp_path)
     data = ["--data=ImageLDL", f"--data.path={root / 'counts.csv'}", "--data.crop_size=16"]

@@ -29,6 +29,9 @@ from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables.entries import spelling
 
+BASE64 = "data:[^,]*;base64,"
+"""Beginning of an image or another file that stands in a cell."""
+
 
 @dataclass(frozen=True, eq=False)
 class Export:
@@ -79,8 +82,14 @@ def read_export(
 
 
 def export_of(files: Sequence[ToolFile], tool: Tool, options: ExportOptions, keep: Sequence[str] = ()) -> Export:
-    """Return the votes in files of a tool, as :func:`read_export` does."""
-    responses = tool.read(files, options)
+    """Return the votes in files of a tool, as :func:`read_export` does. Raises LDLError."""
+    try:
+        responses = tool.read(files, options)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise LDLError(
+            f"{files[0].name} has not what {tool.title} writes, {error}; name its tool with tool, or pass none to read "
+            "it by the names of its columns"
+        ) from error
     return _Writer(responses, files, tool, options, keep).export()
 
 
@@ -160,16 +169,21 @@ class _Writer:
 
     def _item_columns(self, votes: pd.DataFrame, columns: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         """Return the columns that are the same for all votes on an item, and a note about others."""
-        columns = columns.loc[:, (columns.astype(str) != "").any()]
+        named = [find_name(self._named(role), columns) for role in (ITEM, RATER)]
+        filled = columns.loc[:, (columns.astype(str) != "").any()]
+        columns = filled.drop(columns=[name for name in named if name in filled])
         most = columns.groupby(votes[ITEM].to_numpy()).nunique(dropna=False).max()
-        taken = [name for name in columns if name in votes or name.startswith(LABEL_PREFIX)]
-        varying = [name for name in columns if most[name] > 1 and name not in taken]
+        reasons = {
+            "have the names of columns of votes": [c for c in columns if c in votes or c.startswith(LABEL_PREFIX)],
+            "hold files in base64": [c for c in columns if columns[c].astype(str).str.match(BASE64).any()],
+            "differ between votes on an item": [c for c in columns if most[c] > 1],
+        }
         notes = []
-        if varying:
-            notes.append(f"{self.name}: {some(varying)} differ between votes on an item and are left out")
-        if taken:
-            notes.append(f"{self.name}: {some(taken)} have the names of columns of votes and are left out")
-        return columns.drop(columns=[*varying, *taken]), notes
+        for reason, names in reasons.items():
+            if dropped := [name for name in names if name in columns]:
+                notes.append(f"{self.name}: {some(dropped)} {reason} and are left out")
+                columns = columns.drop(columns=dropped)
+        return columns, notes
 
     def _summary(self, votes: pd.DataFrame, reasons: np.ndarray) -> str:
         """Return the line about what was taken and left out."""
@@ -191,7 +205,7 @@ class _Writer:
 
 
 def _is_several(label: str) -> bool:
-    return label.startswith("[") and label.endswith("]")
+    return label.startswith('["') and label.endswith('"]')
 
 
 def _left_out(reasons: np.ndarray) -> str:

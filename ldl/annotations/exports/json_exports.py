@@ -15,8 +15,9 @@ from ldl.annotations.exports.responses import (
     find_name,
     texts_of,
 )
-from ldl.annotations.exports.tool_files import ToolFile
+from ldl.annotations.exports.tool_files import FIRST_RECORDS, ToolFile
 from ldl.errors import LDLError
+from ldl.tables.roles import usual_columns
 
 ANSWERED_BY = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
 """Keys that Label Studio adds to a task for each annotation."""
@@ -33,46 +34,46 @@ def records_of(files: Iterable[ToolFile]) -> list[dict[str, Any]]:
     return [record for file in files for record in file.records]
 
 
-def plain_columns(records: Sequence[dict[str, Any]], without: Iterable[str] = ()) -> pd.DataFrame:
+def plain_columns(records: Sequence[dict[str, Any]], without: Sequence[str] = ()) -> pd.DataFrame:
     """Return the entries of records that are text, numbers or truth values, as text, one row a record."""
-    without = set(without)
-    rows = [
-        {
-            name: str(entry)
-            for name, entry in record.items()
-            if name not in without and isinstance(entry, str | int | float) and not str(entry).startswith("data:")
-        }
-        for record in records
-    ]
+    kept = [{name: entry for name, entry in record.items() if name not in without} for record in records]
+    rows = [{name: str(entry) for name, entry in row.items() if isinstance(entry, str | int | float)} for row in kept]
     return pd.DataFrame(rows, index=range(len(rows))).fillna("")
 
 
 def label_studio(files: Sequence[ToolFile], options: ExportOptions) -> Responses:
     """Read Label Studio's JSON: tasks with their annotations and drafts."""
-    rows = [row for task in records_of(files) for row in _annotations(task)]
+    tasks, source = records_of(files), files[0].name
+    rows = [row for task in tasks for row in _annotations(task)]
     names = [name for _, _, _, results in rows for name in results]
-    question = choose_question(names, options, files[0].name)
-    asked = [row for row in rows if question in row[3] or not row[3]]
+    question = choose_question(names, options, source)
     return Responses(
         question,
-        texts_of(task["id"] for task, _, _, _ in asked),
-        [rater for _, rater, _, _ in asked],
-        [results.get(question) for _, _, _, results in asked],
-        plain_columns([task["data"] for task, _, _, _ in asked]),
-        [reason for _, _, reason, _ in asked],
+        texts_of(task["id"] for task, _, _, _ in rows),
+        [rater for _, rater, _, _ in rows],
+        [results.get(question) for _, _, _, results in rows],
+        plain_columns([task["data"] for task, _, _, _ in rows]),
+        [reason for _, _, reason, _ in rows],
         "id",
         "completed_by",
+        notes=_without_votes(source, len(tasks), [task["id"] for task, _, _, _ in rows]),
     )
 
 
-def _annotations(task: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str, dict[str, list[Any]]]]:
+def _without_votes(source: str, size: int, items: Sequence[Any]) -> list[str]:
+    """Return a note if ``items``, those that somebody annotated, are fewer than all ``size`` items."""
+    missing = size - len(set(items))
+    return [f"{source}: {missing} items have no annotation and are left out"] if missing else []
+
+
+def _annotations(task: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Any, str, dict[str, list[Any]]]]:
     """Yield the task with the rater, the reason why it is left out, and the answers by question, of each annotation."""
     answers = [(each, False) for each in task["annotations"]]
     answers += [(each, True) for each in task.get("drafts") or [] if isinstance(each, dict)]
     for annotation, is_draft in answers:
         person = annotation.get("completed_by", annotation.get("user"))
         if isinstance(person, dict):
-            person = person.get("email", person.get("id"))
+            person = person.get("email") or person.get("id")
         results: dict[str, list[Any]] = {}
         for result in annotation.get("result") or []:
             if result.get("type") in TYPES:
@@ -80,7 +81,7 @@ def _annotations(task: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, st
         skipped = annotation.get("was_cancelled") or annotation.get("skipped")
         gold = annotation.get("ground_truth")
         reason = "draft" if is_draft else "skipped" if skipped else "gold" if gold else ""
-        yield task, str(person), reason, results
+        yield task, person, reason, results
 
 
 def label_studio_min(files: Sequence[ToolFile], options: ExportOptions) -> Responses:
@@ -168,6 +169,7 @@ def argilla(files: Sequence[ToolFile], options: ExportOptions) -> Responses:
     records = records_of(files)
     question = choose_question([name for record in records for name in record["responses"]], options, files[0].name)
     pairs = [(record, response) for record in records for response in record["responses"].get(question) or []]
+    notes = _without_votes(files[0].name, len(records), [record["id"] for record, _ in pairs])
     reasons = [status if (status := each.get("status")) in ("draft", "discarded") else "" for _, each in pairs]
     return Responses(
         question,
@@ -178,7 +180,14 @@ def argilla(files: Sequence[ToolFile], options: ExportOptions) -> Responses:
         reasons,
         "id",
         "user_id",
+        notes=notes,
     )
+
+
+def lists_labels(file: ToolFile) -> bool:
+    """Return whether the records of a file have lists of labels and no rater, as those of doccano."""
+    labels = [record.get("label") for record in file.records[:FIRST_RECORDS]]
+    return all(isinstance(each, list) for each in labels) and not usual_columns(file.columns, "rater")
 
 
 def lewidi(files: Sequence[ToolFile], options: ExportOptions) -> Responses:

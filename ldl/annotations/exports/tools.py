@@ -21,6 +21,7 @@ class Tool:
         read: Function that returns the responses in its files. Raises LDLError.
         of_tables: Whether its files are tables, JSON otherwise; None for both.
         keyed: Whether its JSON is one object with the items by their keys.
+        check: Function that returns whether a file with the marks is one of the tool; None takes all.
     """
 
     title: str
@@ -28,11 +29,13 @@ class Tool:
     read: Callable[[Sequence[ToolFile], ExportOptions], Responses]
     of_tables: bool | None = True
     keyed: bool = False
+    check: Callable[[ToolFile], bool] | None = None
 
     def wrote(self, file: ToolFile) -> bool:
         """Return whether a file has the marks of the tool."""
         of_tables = file.table is not None
-        return self.of_tables in (None, of_tables) and self.keyed == file.keyed and file.has(self.marks)
+        has_marks = self.of_tables in (None, of_tables) and self.keyed == file.keyed and file.has(self.marks)
+        return has_marks and (self.check is None or self.check(file))
 
 
 TOOLS = {
@@ -42,7 +45,7 @@ TOOLS = {
     ),
     "prodigy": Tool("Prodigy", ("_input_hash", "answer"), json_exports.prodigy, False),
     "argilla": Tool("Argilla", ("fields", "responses", "suggestions"), json_exports.argilla, False),
-    "doccano": Tool("doccano", ("id", "label"), json_exports.doccano, False),
+    "doccano": Tool("doccano", ("id", "label"), json_exports.doccano, False, check=json_exports.lists_labels),
     "lewidi": Tool("LeWiDi", ("annotations", "annotators"), json_exports.lewidi, False, keyed=True),
     "zooniverse": Tool(
         "Zooniverse classifications",
@@ -76,11 +79,11 @@ def tool_of(files: Sequence[ToolFile], name: str | None = None) -> Tool:
         LDLError: The name is of no tool, or several tools wrote the files.
     """
     if name is not None:
-        if name not in (names := [*TOOLS, "none"]):
-            raise LDLError(f"unknown tool {name!r}; one of {', '.join(names)}{did_you_mean(name, names)}")
+        if name not in (known := [*TOOLS, "none"]):
+            raise LDLError(f"unknown tool {name!r}; one of {', '.join(known)}{did_you_mean(name, known)}")
         return TOOLS.get(name, NONE)
     tools = {file.name: find_tool(file) for file in files}
-    names = list(dict.fromkeys(tools.values()))
+    names: list[str | None] = list(dict.fromkeys(tools.values()))
     if set(names) == {"lewidi", None} and all(file.keyed for file in files):
         names = ["lewidi"]  # a file about the annotators lies beside the items
     if len(names) > 1:

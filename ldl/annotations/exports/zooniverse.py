@@ -40,10 +40,14 @@ def classifications(files: Sequence[ToolFile], options: ExportOptions) -> Respon
             answers.append((row, f"{workflow}.{task}" if several else task, answer))
     drawn = {task for _, task, answer in answers if _is_drawn(answer)}
     question = choose_question([task for _, task, _ in answers if task not in drawn], options, source)
+    workflow = question.partition(".")[0]
+    size = int((table["workflow_id"] == workflow).sum()) if several else len(table)
     answers = [(row, task, answer) for row, task, answer in answers if task == question]
     rows = [row for row, _, _ in answers]
     chosen = table.iloc[rows].reset_index(drop=True)
     is_other, notes = _other_versions(chosen["workflow_version"], options.workflow_version, source)
+    if missing := size - len(set(rows)):
+        notes.append(f"{source}: {missing} classifications have no task {question} and are left out")
     cells = [_plain(answer) for _, _, answer in answers]
     if images := sum(cell != answer for cell, (_, _, answer) in zip(cells, answers)):
         notes.append(f"{source}: {images} answers hold images in Markdown, which are no part of the label")

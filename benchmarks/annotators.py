@@ -375,18 +375,22 @@ def table_of_targets(rows: Sequence[Result]) -> str:
 
 
 def scope(rows: Sequence[Result]) -> str:
-    """Return the seeds and folds behind a table, in a sentence."""
-    seeds = len({row["seed"] for row in rows})
-    text = f"Means over {seeds} seed{'s' * (seeds > 1)} and {FOLDS} folds"
-    if any(row["set"] == "FER+" for row in rows):
-        text += ", and over the published split of FER+, which has no interval over folds"
-    return f"{text}. A difference is that from shares, on the same folds."
+    """Return the seeds and folds behind a table, in sentences."""
+    seeds: dict[int, list[str]] = {}
+    for name in STUDIES:
+        if own := {row["seed"] for row in rows if row["set"] == name}:
+            seeds.setdefault(len(own), []).append(name)
+    counted = [f"{number} seed{'s' * (number > 1)} ({', '.join(names)})" for number, names in seeds.items()]
+    return (
+        f"Means over {FOLDS} folds and {' or '.join(counted)}. FER+ has its published split and so no interval. A "
+        "difference is that from shares, on the same folds."
+    )
 
 
 def table_of_limits(rows: Sequence[Result]) -> str:
     """Return where shares do not help: clear items, few items, a forest."""
     lines = []
-    for name in [name for name in STUDIES if any(row["set"] == name for row in rows)]:
+    for name in [name for name in STUDIES if len(over_seeds(rows, name, "majority", "nll"))]:
         nll = [f"{over_seeds(rows, name, target, 'nll').mean():.4f}" for target in ("shares", "majority")]
         columns = (("nll", 4), ("clear", 4), ("unclear", 4), ("accuracy", 3))
         lines.append([name, *nll, *(difference(rows, name, "majority", *column) for column in columns)])

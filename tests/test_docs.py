@@ -19,7 +19,7 @@ import yaml
 from fakes.paths import ROOT, load_script
 from fakes.user_inputs import MOST, compare
 
-from benchmarks import summary
+from benchmarks import annotators, summary
 from benchmarks.tables import tabular
 from ldl import __version__
 from ldl.command import main
@@ -379,6 +379,13 @@ def test_summary_is_that_of_the_pages() -> None:
     text = (ROOT / "docs" / "results" / "index.md").read_text()
     for name, write in summary.BLOCKS.items():
         assert f"<!-- begin {name} -->\n{write()}\n<!-- end {name} -->" in text, "run python benchmarks/summary.py"
+
+
+@pytest.mark.parametrize("name", annotators.TABLES)
+def test_tables_of_annotators_are_those_of_the_stored_results(name: str) -> None:
+    text, results = (ROOT / "docs" / "annotators.md").read_text(), json.loads(annotators.STORED.read_text())
+    table = annotators.TABLES[name](results["agreement" if name.endswith("agreement") else "measure"])
+    assert f"<!-- begin {name} -->\n{table}\n<!-- end {name} -->" in text, "run python benchmarks/annotators.py report"
 
 
 @pytest.mark.parametrize("name", ["tabular", "pool"])

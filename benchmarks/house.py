@@ -4,13 +4,12 @@
     python benchmarks/house.py --tree CHECKOUT    # of another checkout
     python benchmarks/house.py --list             # with the places behind the numbers
 
-It reads the code with ``ast``, without importing it, and traces one short run of ``train.py`` in a process of its own.
+It reads the code with ``ast``, without importing it; only ``house_journey.py`` runs it, once, in a process of its own.
 ``tests/test_house.py`` holds the first five measures.
 
 How it counts:
 
-- A function of the journey is one of ``ldl/`` with a name, neither lambda nor comprehension, that is called before the
-  first ``training_step`` has ended. What runs while a module is imported, and what jsonargparse calls, does not count.
+- ``house_journey.py`` counts files and functions, and how often the command line is tokenised and a task built.
 - A list of options is a tuple, list, set or dict of a module with two names of options, or more, that are most of its
   texts. The options are of classes in other files, of Lightning's trainer, or of the command line. Words that
   are no list of options in spite of this are in ``VOCABULARIES``, each with the reason. Roles are no options.
@@ -23,30 +22,21 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
-import os
-import runpy
-import subprocess
 import sys
-import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.house_journey import follow_run
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "ldl"
 DOMAINS = ("ldl.bags", "ldl.deploy", "ldl.edges", "ldl.faces", "ldl.search")
 """Packages that the rest of ``ldl``, the core, does not import."""
-TOKENIZERS = {"tokenize"}
-"""Functions that split a command line into options."""
-BUILDERS = {"Task.__init__"}
-"""Functions that build the task of a run."""
-FIRST_STEP = "Task.training_step"
-RUN = ("--wandb.mode=disabled", "--trainer.enable_progress_bar=false", "--trainer.accelerator=cpu")
-"""The default run, but for what it shows."""
 
 VOCABULARIES = {
     "classes.py:BASES": "declares the base class of each part of a configuration",
@@ -76,25 +66,6 @@ class Measure(NamedTuple):
     now: str
     wanted: str
     places: list[str] = []
-
-
-class Journey(NamedTuple):
-    """What happens before the first training step of the default run has ended.
-
-    Attributes:
-        functions: Functions that were called, as ``file:name``.
-        tokenised: How often the command line was split into options.
-        built: How often a task was built.
-    """
-
-    functions: list[str]
-    tokenised: int
-    built: int
-
-    @property
-    def files(self) -> set[str]:
-        """Files of the functions."""
-        return {function.partition(":")[0] for function in self.functions}
 
 
 class Source(NamedTuple):
@@ -127,64 +98,6 @@ def read_package(root: Path) -> list[Source]:
     paths = sorted((root / PACKAGE).rglob("*.py"))
     texts = [(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
     return [Source(name, text, ast.parse(text)) for name, text in texts]
-
-
-# The journey
-
-
-def follow_run(root: Path) -> Journey:
-    """Trace the default run of a checkout in a process of its own, up to the end of its first training step."""
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder, "journey.json")
-        environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-        environment |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-        command = [sys.executable, str(Path(__file__).resolve()), "--tree", str(root), "--trace", str(written)]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-        if not written.is_file():
-            raise RuntimeError(f"the run ended before {FIRST_STEP}, the name of the step: {done.stderr[-500:]}")
-        journey = Journey(**json.loads(written.read_text(encoding="utf-8")))
-    if not journey.tokenised or not journey.built:
-        raise RuntimeError(f"no function {TOKENIZERS} or {BUILDERS} was called; name those that do it now")
-    return journey
-
-
-def trace_run(root: Path, written: Path) -> None:
-    """Run ``train.py`` in this process, write its journey as JSON, and end the process."""
-    package = f"{root}{os.sep}{PACKAGE}{os.sep}"
-    calls: Counter[str] = Counter()
-    every: Counter[str] = Counter()
-
-    def watch(frame: FrameType, event: str, argument: Any) -> None:
-        file, name = frame.f_code.co_filename, frame.f_code.co_qualname
-        if event not in ("call", "return") or not file.startswith(package):
-            return
-        if event == "return":
-            if name == FIRST_STEP:
-                sys.setprofile(None)
-                tokenised = sum(every[function] for function in TOKENIZERS)
-                content = Journey(sorted(calls), tokenised, sum(every[function] for function in BUILDERS))
-                written.write_text(json.dumps(content._asdict()), encoding="utf-8")
-                os._exit(0)
-            return
-        every[name] += 1
-        if not name.rpartition(".")[2].startswith("<") and not is_foreign(frame, package):
-            calls[f"{PACKAGE}/{file.removeprefix(package)}:{name}"] += 1
-
-    sys.argv = [str(root / "train.py"), *RUN, "--run_dir", str(written.with_name("run"))]
-    sys.path[0] = str(root)
-    sys.setprofile(watch)
-    runpy.run_path(sys.argv[0], run_name="__main__")
-
-
-def is_foreign(frame: FrameType, package: str) -> bool:
-    """Return whether a call comes from the import of a module of the package, or from jsonargparse."""
-    caller = frame.f_back
-    while caller is not None:
-        file = caller.f_code.co_filename
-        if "jsonargparse" in file or (caller.f_code.co_name == "<module>" and file.startswith(package)):
-            return True
-        caller = caller.f_back
-    return False
 
 
 # Domains
@@ -498,13 +411,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tree", type=Path, default=ROOT, help="checkout to measure (default: this one)")
     parser.add_argument("--list", action="store_true", help="print the places behind the numbers too")
-    parser.add_argument("--trace", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    root = options.tree.resolve()
-    if options.trace:
-        trace_run(root, options.trace)
-        return
-    measures = measure(root)
+    measures = measure(options.tree.resolve())
     print("| measure | now | wanted |\n|---|---|---|")
     for line in measures:
         print(f"| {line.name} | {line.now} | {line.wanted} |")

@@ -319,9 +319,9 @@ def compute_loss(head: Head, rows: Rows) -> dict[str, Tensor]:
     Raises:
         LDLError: There are weights, and the head does not use any.
     """
-    check_weight(head, rows.weight)
     columns = {"value": rows.value} if head.uses_value else {}
     if rows.weight is not None:
+        check_weight(head, rows.weight)
         columns["weight"] = rows.weight
     return head.loss(rows.features, rows.target, **columns)
 

@@ -16,8 +16,18 @@ from typing import Any
 
 from ldl.errors import LDLError
 
-GROUP = "ldl.plugins"
-"""Group of entry points by which a package names the modules with its heads."""
+PLUGINS = "ldl.plugins"
+"""Entry points by which a package names the modules with its classes."""
+COMMANDS = "ldl.commands"
+"""Entry points of subcommands of ``ldl``: functions of the command line after the subcommand's name, a list of strings.
+
+The help shows the first line of their docstrings."""
+STAGES = "ldl.stages"
+"""Entry points of stages: a :class:`ldl.command.stages.StageEntry` each, in a light module."""
+LOCATORS = "ldl.locators"
+"""Entry points of classes that are a :class:`ldl.data.images.locators.Locator`."""
+HUBS = "ldl.hubs"
+"""Entry points of the modules that write, publish and find models."""
 
 PACKAGE = "ldl_plugins"
 """Package under which files of a plugins folder are imported, as ``ldl_plugins.<file>``."""
@@ -61,8 +71,8 @@ def discover(folder: Path | None = None) -> list[str]:
         Names of the modules that this call has imported.
     """
     modules = [name for path in ([folder] if folder else usual_folders()) for name in _import_folder(path)]
-    missing = [point.module for point in registered(GROUP).values() if point.module not in sys.modules]
-    load_registered(GROUP)
+    missing = [point.module for point in registered(PLUGINS).values() if point.module not in sys.modules]
+    load_registered(PLUGINS)
     return modules + [name for name in missing if name in sys.modules]
 
 

@@ -244,7 +244,8 @@ class Task(Optimised):
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
-        output.update(interval_columns(self.calibration, distribution))
+        if self.calibration is not None:
+            output.update(interval_columns(self.calibration, distribution))
         return {name: column[batch["weight"] > 0] for name, column in output.items()} if padded else output
 
     def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics, batch_idx: int) -> dict[str, Tensor]:

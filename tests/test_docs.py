@@ -25,16 +25,14 @@ from ldl import __version__
 from ldl.command import main
 from ldl.command.arguments import tokenize
 from ldl.command.command_line import Command, parse_anew
-from ldl.command.console import GROUP as COMMANDS
 from ldl.command.console import find_subcommand
 from ldl.command.help import help_page
-from ldl.command.stages import GROUP as STAGES
 from ldl.data import RotatedDigits
 from ldl.edges.metrics import CRISP, EDGE_METRICS
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
-from ldl.plugins import GROUP, discover, registered
+from ldl.plugins import COMMANDS, PLUGINS, STAGES, discover, registered
 from ldl.run.main import complete, config_beside
 from ldl.search.comparison import read_comparison
 from ldl.search.selection import Selection
@@ -255,7 +253,7 @@ def test_data_parses(page: Path) -> None:
     """Blocks of TOML, CSV and BibTeX: an entry point that is read, rows as long as their header, the cited version."""
     for text in blocks(page, "toml"):
         (group,) = tomllib.loads(text)["project"]["entry-points"]
-        assert group in (GROUP, COMMANDS, STAGES)
+        assert group in (PLUGINS, COMMANDS, STAGES)
     for text in blocks(page, "csv"):
         header, *rows = csv.reader(text.splitlines())
         assert rows and all(len(row) == len(header) for row in rows)

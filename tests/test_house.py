@@ -8,8 +8,9 @@ import pytest
 from fakes.paths import BENCHMARKS, ROOT, load_script
 
 house = load_script(BENCHMARKS / "house.py")
+house_journey = load_script(BENCHMARKS / "house_journey.py")
 
-MOST_FILES, MOST_FUNCTIONS = 66, 419
+MOST_FILES, MOST_FUNCTIONS = 63, 408
 """What was reached; 40 and 220 are wanted."""
 MOST_DOUBLE_NAMES = 5
 
@@ -24,16 +25,16 @@ def sources() -> list[house.Source]:
 
 
 @pytest.fixture(scope="module")
-def journey() -> house.Journey:
-    return house.follow_run(ROOT)
+def journey() -> house_journey.Journey:
+    return house_journey.follow_run(ROOT)
 
 
-def test_the_first_training_step_is_near(journey: house.Journey) -> None:
+def test_the_first_training_step_is_near(journey: house_journey.Journey) -> None:
     assert len(journey.files) <= MOST_FILES, journey.files
     assert len(journey.functions) <= MOST_FUNCTIONS, journey.functions
 
 
-def test_a_run_is_built_once(journey: house.Journey) -> None:
+def test_a_run_is_built_once(journey: house_journey.Journey) -> None:
     assert (journey.tokenised, journey.built) == (1, 1)
 
 

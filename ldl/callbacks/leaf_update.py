@@ -33,7 +33,7 @@ class LeafUpdate(pl.Callback):
         self._updated = False
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        head = _head(pl_module)
+        head: AlternatingHead = pl_module.head
         if self._saved is None:
             head.forget()
         else:
@@ -43,10 +43,10 @@ class LeafUpdate(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._updated = trainer.ckpt_path is not None
-        _head(pl_module).expect(trainer.num_training_batches, run_batches(trainer))
+        pl_module.head.expect(trainer.num_training_batches, run_batches(trainer))
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        head = _head(pl_module)
+        head: AlternatingHead = pl_module.head
         head.observe(outputs["memory"], outputs["target"])
         if head.update_due:
             head.update(current_collective())
@@ -56,24 +56,15 @@ class LeafUpdate(pl.Callback):
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not self._updated and trainer.global_step:
-            name = type(_head(pl_module)).__name__
+            name = type(pl_module.head).__name__
             rank_zero_warn(
                 f"{name} was never updated: training ended after {trainer.global_step} steps, before the first update; "
                 "train longer, or lower model.head.batches"
             )
 
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
+    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         # Lightning calls this in every process, although the first process alone writes the file.
-        checkpoint[STATE_KEY] = _head(pl_module).memory_state(current_collective())
+        checkpoint[STATE_KEY] = pl_module.head.memory_state(current_collective())
 
-    def on_load_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
+    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         self._saved = checkpoint.get(STATE_KEY)
-
-
-def _head(task: pl.LightningModule) -> AlternatingHead:
-    assert isinstance(task.head, AlternatingHead)
-    return task.head

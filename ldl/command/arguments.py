@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ldl.errors import LDLError
@@ -63,11 +63,6 @@ def argument(name: str, value: str) -> Argument:
 def words_of(arguments: Iterable[Argument]) -> list[str]:
     """Return the command line of some arguments."""
     return [word for each in arguments for word in each.words]
-
-
-def last_value(arguments: Sequence[Argument], name: str) -> str | None:
-    """Return the value of an option, the last one if it is given several times; None if it is not given."""
-    return next((each.value for each in reversed(arguments) if each.name == name), None)
 
 
 def below(arguments: Iterable[Argument], prefix: str) -> list[str]:

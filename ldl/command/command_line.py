@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ldl.command.arguments import Argument, last_value, tokenize, words_of
+from ldl.command.arguments import Argument, tokenize
 from ldl.command.classes import class_paths
 from ldl.command.config import Config, parse
 from ldl.command.configs import has_key, merge_configs, read_config
@@ -30,18 +30,13 @@ class Command:
     base: dict[str, Any] | None = None
 
     @property
-    def words(self) -> list[str]:
-        """The words of the command line."""
-        return words_of(self.arguments)
-
-    @property
     def configs(self) -> list[str]:
         """Configurations that the command line names."""
         return [each.value for each in self.arguments if each.is_config]
 
     def value(self, name: str) -> str | None:
         """Return the value that the command line gives an option, the last one of several; None for none."""
-        return last_value(self.arguments, f"--{name}")
+        return next((each.value for each in reversed(self.arguments) if each.name == f"--{name}"), None)
 
     @cached_property
     def content(self) -> dict[str, Any]:

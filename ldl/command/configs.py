@@ -40,7 +40,13 @@ def merge_configs(contents: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return the content of several configurations as one; later ones come first."""
     content: dict[str, Any] = {"model": {"optimizer": OPTIMIZER}}
     for config in contents:
-        content = merge(content, _with_init_args(config))
+        for key in BASES:
+            above, _, name = key.rpartition(".")
+            options = entry(config, key)
+            # A file that does not name a class may have its options without ``init_args``.
+            if isinstance(options, dict) and options and not CLASS_KEYS & options.keys():
+                entry(config, above)[name] = {"init_args": options}
+        content = merge(content, config)
     return content
 
 
@@ -74,16 +80,6 @@ def entry(content: Any, key: str) -> Any:
     """Return the entry of a configuration with a dotted name, or all of it for no name; None if there is none."""
     for name in key.split(".") if key else ():
         content = content.get(name) if isinstance(content, dict) else None
-    return content
-
-
-def _with_init_args(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a file, with options of a class below ``init_args`` if the file does not name the class."""
-    for key in BASES:
-        above, _, name = key.rpartition(".")
-        options = entry(content, key)
-        if isinstance(options, dict) and options and not CLASS_KEYS & options.keys():
-            entry(content, above)[name] = {"init_args": options}
     return content
 
 

@@ -12,14 +12,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ldl.errors import LDLError, did_you_mean
-from ldl.plugins import registered
+from ldl.plugins import COMMANDS, registered
 from ldl.run.output import ignore_broken_pipes
-
-GROUP = "ldl.commands"
-"""Group of entry points by which ldl and other packages register subcommands.
-
-An entry point is a function that takes the command line after the subcommand's name, as a list of strings. The help
-shows the first line of its docstring."""
 
 
 def command(args: list[str] | None = None) -> None:
@@ -46,7 +40,7 @@ def command(args: list[str] | None = None) -> None:
 
 def find_subcommand(name: str) -> Callable[[list[str]], None]:
     """Return the function of a subcommand. Raises LDLError if the name is unknown, or if its import fails."""
-    subcommands = registered(GROUP)
+    subcommands = registered(COMMANDS)
     if name not in subcommands:
         raise LDLError(
             f"no subcommand {name!r}; give {', '.join(subcommands)}, or without a subcommand the options of "

@@ -14,7 +14,6 @@ import pytorch_lightning as pl
 
 from ldl.command.arguments import Argument
 from ldl.command.classes import BASES, OURS, find_class, subclasses
-from ldl.command.console import GROUP as COMMANDS
 from ldl.command.messages import no_class, program
 from ldl.command.options import CommandParser, option_texts
 from ldl.command.stages import stages
@@ -22,7 +21,7 @@ from ldl.data.sources import SOURCES
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
 from ldl.options import options_of
-from ldl.plugins import discover, load_registered
+from ldl.plugins import COMMANDS, discover, load_registered
 from ldl.run.loggers import WandbOptions
 from ldl.run.output import silence
 from ldl.run.run_options import RUN_OPTIONS

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ldl.errors import LDLError, did_you_mean
-from ldl.plugins import load_registered
-
-GROUP = "ldl.stages"
-"""Group of entry points by which packages register stages: a :class:`StageEntry` behind the name, in a light module."""
+from ldl.plugins import STAGES, load_registered
 
 
 class StageEntry(NamedTuple):
@@ -35,7 +32,7 @@ CROSSVAL = StageEntry("ldl.jobs.crossval:run_crossval", "fit and test every fold
 
 def stages() -> dict[str, StageEntry]:
     """Return the registered stages by name."""
-    return load_registered(GROUP)
+    return load_registered(STAGES)
 
 
 def find_stage(name: str) -> StageEntry:

@@ -183,9 +183,16 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
         position=partial(_position, data) if train else lambda: (0, 0),
         often=data.often() if train and not overfits else None,
     )
+    instances: Dataset[Any]
+    if data.backbone_features is not None:
+        instances = Instances({**data.columns, "features": data.backbone_features}, rows)
+    elif data.views is not None:
+        instances = Instances(data.columns, rows, data.views, train)
+    else:
+        instances = data.dataset(rows, train)
     seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))
     return ResumableLoader(
-        Guarded(_served(data, rows, train)),
+        Guarded(instances),
         batch_sampler=sampler,
         num_workers=data.num_workers,
         collate_fn=collate,
@@ -195,12 +202,6 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
         worker_init_fn=partial(start_worker, rank=collective.rank, seeded=seeded) if data.num_workers else None,
         pin_memory=data.trainer is not None and data.trainer.strategy.root_device.type == "cuda",
     )
-
-
-def _served(data: Any, rows: np.ndarray, train: bool) -> Dataset[Any]:
-    if data.backbone_features is not None:
-        return Instances({**data.columns, "features": data.backbone_features}, rows)
-    return data.dataset(rows, train) if data.views is None else Instances(data.columns, rows, data.views, train)
 
 
 def _position(data: Any) -> tuple[int, int]:

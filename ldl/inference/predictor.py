@@ -20,11 +20,8 @@ from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
 from ldl.methods.torch_utils import library_defaults
-from ldl.plugins import load_registered
+from ldl.plugins import HUBS, load_registered
 from ldl.task import Task
-
-HUBS = "ldl.hubs"
-"""Group of entry points by which a package registers the module that writes, publishes and finds models."""
 
 
 class Predictor:

@@ -23,14 +23,14 @@ from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.jobs.store import Job, Key, Store
 from ldl.metrics.stage import row_metrics
-from ldl.reports.choice import make_report
+from ldl.reports.card import FinishedRun
 from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.run import signals
 from ldl.run.loggers import MetricsFile, finish
 from ldl.run.results import columns, summarize, write_results
 from ldl.run.resume import RankConsistency
-from ldl.run.training import Select, fit_and_test, make_checkpoints, seed_everything
+from ldl.run.training import Select, fit_and_test, make_checkpoints, make_report, seed_everything
 from ldl.task import Task
 
 
@@ -139,7 +139,8 @@ class Folds:
         if self.key is not None and process_rank() == 0:
             with replacing(folder / "rows.npz") as file:
                 np.savez(file, **result.rows)  # type: ignore[arg-type]
-        write_results(folder, self.job(number).entry(result.content), task, self.data, select=self.select)
+        content = self.job(number).entry(result.content)
+        write_results(FinishedRun(folder, content, task, self.data, select=self.select))
 
     def _build_task(self) -> Task:
         task = self.make_task()
@@ -186,7 +187,7 @@ class Folds:
         raters = compare_with_raters(rows, task.labels) if "votes" in rows else None
         content = summarize(task, self.data, entries, self.seed, seconds, pooled, raters)
         if (folder := self.folder) is not None:
-            write_results(folder, content, task, self.data, select=self.select)
+            write_results(FinishedRun(folder, content, task, self.data, select=self.select))
             if rows and process_rank() == 0:
                 with captioned(caption(task.head, self.data, folder, len(entries))):
                     with warn_on_error("charts/folds.png"):

@@ -17,7 +17,7 @@ from ldl.annotations.agreement import expected_nll, majority_hits, miller_madow
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
-from ldl.metrics.metric import MeanOverRows, Metric, MetricInput
+from ldl.metrics.metric import MeanOverRows, Metric
 from ldl.metrics.ordinal import line_metrics
 
 INTERVAL_LEVELS = (50, 80, 90)
@@ -68,12 +68,16 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
         LDLError: A registered metric has the name of another one.
     """
     two = labels.kind == "nominal" and len(labels) == 2
+    along_axes = [
+        Metric(f"mae_{name}", partial(absolute_along, axis), unit=True, of="value")
+        for axis, name in enumerate(labels.axis_names)
+    ]
     tables = {
         "distribution": list(DISTRIBUTION_METRICS.values()),
         "class": list(CLASS_METRICS) if two and not maps else None,
-        "value": _value_metrics(labels) if labels.has_values else None,
-        "interval": _calibration_metrics("interval") if labels.has_values and not maps else None,
-        "set": _calibration_metrics("set") if not labels.has_values and not maps else None,
+        "value": [*VALUE_METRICS, *along_axes] if labels.has_values else None,
+        "interval": list(INTERVAL_METRICS) if labels.has_values and not maps else None,
+        "set": list(SET_METRICS) if not labels.has_values and not maps else None,
         "votes": list(VOTE_METRICS) if not maps else None,
         "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
     }
@@ -151,14 +155,11 @@ class RMSE(MeanOverRows):
         return super().compute().sqrt()
 
 
-def _value_metrics(labels: LabelSpace) -> list[Metric]:
-    value = partial(Metric, of="value")
-    return [
-        value("mae", absolute, unit=True),
-        value("rmse", RMSE, unit=True),
-        value("cs5", partial(within, 5.0), higher_is_better=True),
-        *(value(f"mae_{name}", partial(absolute_along, k), unit=True) for k, name in enumerate(labels.axis_names)),
-    ]
+VALUE_METRICS = (
+    Metric("mae", absolute, unit=True, of="value"),
+    Metric("rmse", RMSE, unit=True, of="value"),
+    Metric("cs5", partial(within, 5.0), higher_is_better=True, of="value"),
+)
 
 
 # Two classes.
@@ -251,18 +252,6 @@ VOTE_METRICS = (
 # computed if the checkpoint holds a calibration.
 
 
-def _calibration_metrics(of: MetricInput) -> list[Metric]:
-    """Return per level the share of true values or true mass inside, and the width or the number of labels."""
-    functions: dict[str, Callable[..., Tensor]] = {"set_coverage": _set_mass, "set_size": _set_size}
-    if of == "interval":
-        functions = {"interval_coverage": _interval_covers, "interval_width": _interval_width}
-    return [
-        Metric(f"{name}{level}", partial(function, number), None, name == "interval_width", detail=True, of=of)
-        for number, level in enumerate(INTERVAL_LEVELS)
-        for name, function in functions.items()
-    ]
-
-
 def _interval_covers(number: int, ends: Tensor, value: Tensor) -> Tensor:
     ends = ends[:, number]
     return ((ends[..., 0] <= value) & (value <= ends[..., 1])).double()
@@ -278,3 +267,18 @@ def _set_mass(number: int, sets: Tensor, target: Tensor) -> Tensor:
 
 def _set_size(number: int, sets: Tensor, target: Tensor) -> Tensor:
     return sets[:, number].sum(-1)
+
+
+INTERVAL_METRICS = tuple(
+    Metric(f"{name}{level}", partial(function, number), None, unit=name == "interval_width", detail=True, of="interval")
+    for number, level in enumerate(INTERVAL_LEVELS)
+    for name, function in (("interval_coverage", _interval_covers), ("interval_width", _interval_width))
+)
+"""Per level the share of true values inside the interval, and its width."""
+
+SET_METRICS = tuple(
+    Metric(f"{name}{level}", partial(function, number), None, detail=True, of="set")
+    for number, level in enumerate(INTERVAL_LEVELS)
+    for name, function in (("set_coverage", _set_mass), ("set_size", _set_size))
+)
+"""Per level the share of true mass inside the set, and its number of labels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -56,24 +56,33 @@ LABELS_SHOWN = 8
 """Largest number of nominal labels whose names are all listed."""
 
 
-def write_card(
-    folder: Path,
-    results: dict[str, Any],
-    task: Task,
-    data: LDLDataModule,
-    checkpoint: str | None = None,
-    select: str = "last",
-) -> None:
-    """Write a whole ``model_card.md`` or none into the folder of a run, whose ``results.json`` contains ``results``.
+class FinishedRun(NamedTuple):
+    """A tested run, as ``results.json`` and ``model_card.md`` describe it.
 
-    ``select`` names the tested checkpoint. If the folder has no checkpoint, the card names ``checkpoint``, a path in
-    another folder.
+    Attributes:
+        folder: The run directory.
+        results: Content of ``results.json``.
+        task: The task; of a cross-validation that of any fold.
+        data: Its data module.
+        checkpoint: The tested checkpoint of another folder; the card names it if ``folder`` has no checkpoint.
+        select: Name of the tested checkpoint of ``folder``.
     """
-    file = f"checkpoints/{select}.ckpt"
-    checkpoints = sorted(folder.glob(file)) or sorted(folder.glob(f"fold_*/{file}"))
-    checkpoint = checkpoints[0].relative_to(folder).as_posix() if checkpoints else checkpoint
-    with replacing(folder / "model_card.md") as stream:
-        stream.write(model_card(results, task, data, checkpoint).encode(errors=ESCAPED))
+
+    folder: Path
+    results: dict[str, Any]
+    task: Task
+    data: LDLDataModule
+    checkpoint: str | None = None
+    select: str = "last"
+
+
+def write_card(run: FinishedRun) -> None:
+    """Write a whole ``model_card.md`` or none into the folder of a run."""
+    file = f"checkpoints/{run.select}.ckpt"
+    checkpoints = sorted(run.folder.glob(file)) or sorted(run.folder.glob(f"fold_*/{file}"))
+    checkpoint = checkpoints[0].relative_to(run.folder).as_posix() if checkpoints else run.checkpoint
+    with replacing(run.folder / "model_card.md") as stream:
+        stream.write(model_card(run.results, run.task, run.data, checkpoint).encode(errors=ESCAPED))
 
 
 def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None) -> str:

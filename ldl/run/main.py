@@ -17,7 +17,7 @@ from typing import Any
 
 from ldl.checkpoint import CHECKPOINT_KEY, LAST, last_of, read_checkpoint
 from ldl.collective import process_rank
-from ldl.command.arguments import Argument, argument, tokenize
+from ldl.command.arguments import Argument, argument, tokenize, words_of
 from ldl.command.beside import read_beside
 from ldl.command.classes import class_paths
 from ldl.command.command_line import Command
@@ -55,10 +55,11 @@ def main(words: list[str] | None = None) -> None:
             if (page := help_page(arguments)) is not None:
                 print(page)
                 sys.exit(0)
-            command = Command(read_streams(arguments))
+            arguments = read_streams(arguments)
             if words is None:
-                sys.argv[1:] = command.words  # for processes that Lightning starts with the same command line
-            run_command(command)
+                # For processes that Lightning starts with the same command line.
+                sys.argv[1:] = words_of(arguments)
+            run_command(Command(arguments))
     except LDLError as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exception(error)

@@ -172,8 +172,13 @@ def make_trainer(parts: Parts) -> pl.Trainer:
     text, first_step = config.text(data.chosen), parts.checkpoint.get("global_step", 0)
     content = load_values(text)
     callbacks: list[pl.Callback] = []
-    if values.stage == "fit":
-        callbacks += _make_checkpoints(values, data, folder)
+    if values.stage == "fit" and values.trainer.enable_checkpointing is not False:
+        resumed = values.ckpt_path and Path(values.ckpt_path).resolve().parent
+        if values.select == "best" and resumed and resumed != (folder / "checkpoints").resolve():
+            raise LDLError(
+                "--select best finds the best checkpoint of a resumed run in its run directory only; give its --run_dir"
+            )
+        callbacks += make_checkpoints(folder, data, values.select)
     bars = values.trainer.enable_progress_bar
     if bars is not False:
         callbacks.append(console.progress(parts.group is not None, bars is True))
@@ -209,17 +214,6 @@ def _make_loggers(parts: Parts, content: dict[str, Any], first_step: int) -> lis
     options = replace(options, group=options.group or group)
     name, announces = f"{group}_fold_{data.fold}", data.fold == 0
     return loggers.make_loggers(parts.folder, options, content, first_step, name, announces, of_fold=True)
-
-
-def _make_checkpoints(values: Namespace, data: LDLDataModule, folder: Path) -> list[pl.Callback]:
-    if values.trainer.enable_checkpointing is False:
-        return []
-    resumed = values.ckpt_path and Path(values.ckpt_path).resolve().parent
-    if values.select == "best" and resumed and resumed != (folder / "checkpoints").resolve():
-        raise LDLError(
-            "--select best finds the best checkpoint of a resumed run in its run directory only; give its --run_dir"
-        )
-    return make_checkpoints(folder, data, values.select)
 
 
 def build_trainer(

@@ -6,7 +6,6 @@ import math
 import platform
 import statistics
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -20,7 +19,7 @@ from ldl.data.base import LDLDataModule
 from ldl.labels import LabelSpace
 from ldl.metrics import Metric, metrics_for
 from ldl.metrics.registry import ordered
-from ldl.reports.card import write_card
+from ldl.reports.card import FinishedRun, write_card
 from ldl.reports.files import write_json
 from ldl.reports.votes import raters_in_words
 from ldl.task import Task
@@ -111,28 +110,12 @@ def summarize(
     }
 
 
-def write_results(
-    folder: Path,
-    results: dict[str, Any],
-    task: Task,
-    data: LDLDataModule,
-    checkpoint: str | None = None,
-    select: str = "last",
-) -> None:
-    """Write ``results.json`` and ``model_card.md`` in the first process.
-
-    Args:
-        folder: The run directory.
-        results: Content of ``results.json``.
-        task: The task.
-        data: Its data module.
-        checkpoint: The tested checkpoint of another folder, for the card.
-        select: Name of the tested checkpoint of this folder, for the card.
-    """
+def write_results(run: FinishedRun) -> None:
+    """Write ``results.json`` and ``model_card.md`` in the first process."""
     if process_rank() == 0:
         # results.json comes last, since it marks the run as complete.
-        write_card(folder, results, task, data, checkpoint, select)
-        write_json(folder / "results.json", results)
+        write_card(run)
+        write_json(run.folder / "results.json", run.results)
 
 
 def _filled(name: str, size: str | None, folds: list[dict[str, Any]]) -> list[float]:

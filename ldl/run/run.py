@@ -14,13 +14,13 @@ from ldl.command.messages import user_errors
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.moved import old_names
-from ldl.reports.choice import make_report
+from ldl.reports.card import FinishedRun
 from ldl.run import console, loggers, results
 from ldl.run.parts import Parts
 from ldl.run.record import changes_of
 from ldl.run.resume import Launch, launch_of
 from ldl.run.run_dir import cleanup_on_error, run_dir_lock
-from ldl.run.training import best_weights, fit_and_test, seed_everything, test
+from ldl.run.training import best_weights, fit_and_test, make_report, seed_everything, test
 from ldl.validation.yaml_text import load_values
 
 __getattr__ = old_names(__name__)
@@ -73,7 +73,8 @@ def _fit_or_test(parts: Parts) -> dict[str, Any]:
 
     def write(entry: dict[str, Any], seconds: float) -> None:
         content.update(results.summarize(task, data, [entry], parts.config.seed, seconds))
-        results.write_results(parts.folder, content, task, data, values.ckpt_path, values.select)
+        finished = FinishedRun(parts.folder, content, task, data, values.ckpt_path, values.select)
+        results.write_results(finished)
 
     if values.stage == "test":
         test(trainer, task, data, write=write)

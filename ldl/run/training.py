@@ -13,6 +13,7 @@ from pytorch_lightning.callbacks import LambdaCallback, ModelCheckpoint
 
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.reports.maps import MapReport
 from ldl.reports.rows import Report
 from ldl.run.record import TrainedRows
 from ldl.run.results import fold_result, served
@@ -61,6 +62,21 @@ def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last")
     if select == "best":
         raise LDLError("--select best needs a validation set; set data.val_fraction above 0")
     return [last, *others]
+
+
+def make_report(task: Task, data: LDLDataModule, folder: Path, draw: bool = True, quote: bool = False) -> pl.Callback:
+    """Return the callback that writes the results of a test or prediction.
+
+    Args:
+        task: The task, built.
+        data: The data module; see ``LDLDataModule.report_class``.
+        folder: The run directory.
+        draw: Draw charts.
+        quote: Write names that spreadsheet programs read as formulas with an apostrophe before them.
+    """
+    usual = MapReport if task.gives_maps else Report
+    report: Callable[..., pl.Callback] = data.report_class(task.gives_maps) or usual
+    return report(folder, draw, quote)
 
 
 def fit_and_test(

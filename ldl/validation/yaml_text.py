@@ -133,21 +133,17 @@ class _Loader(yaml.SafeLoader):
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode):
-                key.tag = f"{TAG}merge" if _merges(key, value) else _key_tag(key)
+                key.tag = _key_tag(key, value)
         super().flatten_mapping(node)
 
 
-def _key_tag(key: yaml.ScalarNode) -> str:
-    """Return the tag of a key: the names of options are texts, and a usual whole number may be a key too."""
+def _key_tag(key: yaml.ScalarNode, value: Any) -> str:
+    """Return the tag of a key: ``<<`` merges mappings, a usual whole number is one, and any other key is a text."""
+    merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+    if key.value == "<<" and key.style is None and all(isinstance(each, yaml.MappingNode) for each in merged):
+        return f"{TAG}merge"
     is_whole = key.tag == TAGS[int] and str(resolve(key.value)) == key.value
     return TAGS[int] if is_whole else TAGS[str]
-
-
-def _merges(key: yaml.ScalarNode, value: Any) -> bool:
-    """Return whether ``<<`` merges mappings; as a value it is text."""
-    plain = key.value == "<<" and key.style is None
-    inside = value.value if isinstance(value, yaml.SequenceNode) else [value]
-    return plain and all(isinstance(each, yaml.MappingNode) for each in inside)
 
 
 def _count(node: Any, counts: dict[int, int]) -> int:

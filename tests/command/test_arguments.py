@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldl.command.arguments import Argument, below, dotted, last_value, tokenize, words_of
+from ldl.command.arguments import Argument, below, dotted, tokenize, words_of
 
 
 def test_words_and_arguments() -> None:
@@ -16,7 +16,6 @@ def test_words_and_arguments() -> None:
         ("--data.path", "x"),
     ]
     assert words_of(arguments) == words
-    assert last_value(arguments, "--model.lr") == "-2" and last_value(arguments, "--model") is None
     assert [each.is_config for each in arguments] == [True, False, False, False, False]
 
 

@@ -15,7 +15,7 @@ from fakes.paths import ROOT
 
 from ldl.command import main
 from ldl.command.arguments import tokenize, words_of
-from ldl.command.command_line import parse_anew
+from ldl.command.command_line import Command, parse_anew
 from ldl.command.configs import read_streams
 from ldl.errors import LDLError
 
@@ -34,6 +34,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     head = ["--model.head=Softmax", "--model.head.hidden=[7]", "--model.decoder=argmax", "--data=TabularLDL"]
     main([*head, *options, "--trainer.max_epochs=1", f"--run_dir={folder / 'run'}", "-c", "logger/csv", *QUIET])
     return folder / "run"
+
+
+def test_the_last_value_of_an_option_counts() -> None:
+    command = Command(tokenize(["--model.lr=-1", "--model.lr", "-2", "--data.path", "x"]))
+    assert command.value("model.lr") == "-2" and command.value("model") is None
 
 
 def written(folder: Path) -> dict[str, Any]:

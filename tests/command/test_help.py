@@ -13,9 +13,9 @@ from ldl import heads
 from ldl.command import main
 from ldl.command.arguments import tokenize
 from ldl.command.classes import BASES, OURS
-from ldl.command.console import GROUP, command
+from ldl.command.console import command
 from ldl.command.help import help_page, known
-from ldl.plugins import registered
+from ldl.plugins import COMMANDS, registered
 
 TABLE = ["-c", "tabular_ldlf"]
 MISTAKES: list[tuple[list[str], str]] = [
@@ -53,7 +53,7 @@ def test_help_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lines) < 110 and max(map(len, lines)) <= 120
     classes = [cls for key in OURS for cls in known(key) if cls.__module__.startswith("ldl.")]
     assert all(f"  {cls.__name__} " in front for cls in classes)
-    assert all(f"  {name} " in front for name in registered(GROUP))
+    assert all(f"  {name} " in front for name in registered(COMMANDS))
     assert front.index("LDLF") < front.index("UTKFace") < front.index("audit") < front.index("  --stage")
     assert "--trainer.max_epochs" not in front
     for group, option in (("trainer", "max_epochs"), ("model", "mixup"), ("wandb", "mode")):

@@ -13,9 +13,9 @@ import ldl.plugins
 from ldl.command import main
 from ldl.command.arguments import tokenize
 from ldl.command.command_line import Command
-from ldl.command.stages import GROUP, StageEntry, stages
+from ldl.command.stages import StageEntry, stages
 from ldl.errors import LDLError
-from ldl.plugins import load_registered
+from ldl.plugins import STAGES, load_registered
 
 MODULE = """
 from ldl.command.stages import StageEntry
@@ -32,11 +32,11 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A configuration of a stage that another package registers."""
     (tmp_path / "their_stages.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("count", "their_stages:COUNT", GROUP)
+    point = EntryPoint("count", "their_stages:COUNT", STAGES)
     points = {name: SimpleNamespace(load=lambda entry=entry: entry) for name, entry in stages().items()}
     registered = ldl.plugins.registered
     monkeypatch.setattr(
-        ldl.plugins, "registered", lambda group: points | {"count": point} if group == GROUP else registered(group)
+        ldl.plugins, "registered", lambda group: points | {"count": point} if group == STAGES else registered(group)
     )
     load_registered.cache_clear()
     config = tmp_path / "own.yaml"

@@ -100,3 +100,9 @@ def test_only_rows_on_a_line_have_ordinal_measures() -> None:
     half, zero = np.full((2, 3, 3, 2), 0.5), np.zeros((2, 3, 3))
     maps = {"prediction": half, "target": half, "value": zero, "predicted_value": zero + 1}
     assert row_metrics(maps, LabelSpace.ordinal([0, 1])).keys() - nominal.keys() == {"mae", "rmse", "cs5"}
+
+
+def test_widths_of_intervals_alone_have_the_unit_of_the_labels() -> None:
+    intervals = [metric for metric in metrics_for(LabelSpace.ordinal(range(9))) if metric.of == "interval"]
+    assert {metric.name for metric in intervals if metric.unit} == {f"interval_width{level}" for level in (50, 80, 90)}
+    assert len(intervals) == 6 and all(metric.detail for metric in intervals)

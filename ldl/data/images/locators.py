@@ -10,10 +10,7 @@ import numpy as np
 
 from ldl.data.images.records import ImageRecords
 from ldl.errors import LDLError
-from ldl.plugins import load_registered
-
-GROUP = "ldl.locators"
-"""Group of entry points by which packages register a class that is a :class:`Locator`."""
+from ldl.plugins import LOCATORS, load_registered
 
 
 class Detector(Protocol):
@@ -87,4 +84,4 @@ def shows_objects(preprocessing: dict[str, Any]) -> bool:
 
 
 def _locators() -> list[Locator]:
-    return [locator() for locator in load_registered(GROUP).values()]
+    return [locator() for locator in load_registered(LOCATORS).values()]

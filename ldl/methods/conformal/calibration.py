@@ -167,14 +167,12 @@ def warn_too_few(level: float, units: int) -> None:
     )
 
 
-def interval_columns(calibration: Conformal | None, prediction: Tensor) -> dict[str, Tensor]:
-    """Return calibrated intervals or sets at 50, 80 and 90%, or an empty dictionary without calibration.
+def interval_columns(calibration: Conformal, prediction: Tensor) -> dict[str, Tensor]:
+    """Return calibrated intervals or sets at 50, 80 and 90%.
 
     Returns:
         ``interval`` (N, 3, 2), or (N, 3, 2, 2) for a grid; for nominal labels ``set`` (N, 3, C) bool.
     """
-    if calibration is None:
-        return {}
     rows = prediction.detach().float().cpu().numpy()
     has_values = calibration.labels.has_values
     predict_regions = calibration.interval if has_values else calibration.label_set

@@ -4,7 +4,9 @@ from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority
 from ldl.annotations.dawid_skene import DawidSkene
 from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.equivalence import RaterEquivalence, most_raters, rater_equivalence, worth
+from ldl.annotations.exports import Export, read_export
 from ldl.annotations.mixture import DirichletMixture
+from ldl.annotations.next_votes import NextVotes, expected_gain, rank_next
 from ldl.annotations.power import PowerCurves, held_out_nll, measure_power
 from ldl.annotations.reading import read_annotations
 from ldl.annotations.summary import power_curve, summarize
@@ -15,19 +17,24 @@ __all__ = [
     "DawidSkene",
     "DirichletMixture",
     "DirichletMultinomial",
+    "Export",
     "Layout",
+    "NextVotes",
     "PowerCurves",
     "RaterEquivalence",
     "SingleVotes",
     "entropy_bias",
+    "expected_gain",
     "held_out_nll",
     "krippendorff_alpha",
     "majority_accuracy",
     "measure_power",
     "most_raters",
     "power_curve",
+    "rank_next",
     "rater_equivalence",
     "read_annotations",
+    "read_export",
     "summarize",
     "vote_counts",
     "vote_nll",

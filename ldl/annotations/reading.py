@@ -25,6 +25,7 @@ import pandas as pd
 from ldl.annotations.answers import Duplicates, Multiple, answers_of, check_choice, heading_rows
 from ldl.annotations.columns import Layout, VoteColumns, VoteOptions, find_columns, listed_names
 from ldl.annotations.counting import counts_of, place_of
+from ldl.annotations.exports.direct import ExportTable, open_export
 from ldl.annotations.labels import LabelType, label_space, look_alikes, natural_order, unused
 from ldl.annotations.votes import Annotations, SingleVotes, spellings
 from ldl.errors import LDLError, some
@@ -53,14 +54,17 @@ def read_annotations(
     group_column: Any = None,
     spell: Callable[[str], str] | None = None,
 ) -> Annotations:
-    """Read annotations from a CSV, TSV or Parquet file or a DataFrame.
+    """Read annotations from a CSV, TSV or Parquet file, a DataFrame, or the export of an annotation tool.
+
+    An export is read as :func:`ldl.annotations.exports.read_export` does, and the options of columns may name its own
+    columns, keys and questions.
 
     Labels whose names are numbers are ordinal, with or without a common prefix such as ``stars``; others are nominal.
     Where a table can be read in several ways, ``Annotations.notes`` and a ``UserWarning`` for each of them say how it
     was read and which option decides otherwise.
 
     Args:
-        source: A .csv, .tsv or Parquet file, or a data frame of pandas, polars or pyarrow.
+        source: A .csv, .tsv or Parquet file, a data frame of pandas, polars or pyarrow, or an export of a tool.
         layout: Its layout. By default ``counts`` if there are label columns, ``matrix`` with ``rater_columns``, and
             ``long`` if there are columns for item and vote.
         item_column: Column with the keys of the items; by default the first of the usual names, else the row number.
@@ -92,12 +96,15 @@ def read_annotations(
     check_choice("label_type", label_type, LabelType)
     check_choice("duplicates", duplicates, Duplicates)
     check_choice("multiple", multiple, Multiple)
-    table, name = _read(source)
     options = VoteOptions(
         item_column, rater_column, vote_column, label_columns, rater_columns, votes_column, group_column
     )
+    table, name, notes = _read(source, options)
+    if (from_export := bool(notes)) and vote_column not in table:
+        options = replace(options, vote_column=None)  # the question of an export with counts
     columns = find_columns(table.columns, name, layout, options)
-    notes = _unclear_columns(table, columns, options, name)
+    if not from_export:  # the note of an export names its columns
+        notes = _unclear_columns(table, columns, options, name)
     label_order = listed_names(order)
     table = _without_headings(table, columns, bool(label_order), name, notes)
     label_order = label_order or _category_order(table, columns, name)
@@ -379,28 +386,40 @@ def _objects(entries: Iterable[Any]) -> np.ndarray:
     return pd.Series(list(entries), dtype=object).to_numpy()
 
 
-def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return a table, in which fields of text files are text, and its name for messages."""
-    source = as_pandas(source)
+def _read(source: str | Path | pd.DataFrame, options: VoteOptions) -> tuple[pd.DataFrame, str, list[str]]:
+    """Return a table, in which fields of text files are text, its name for messages, and the notes of an export."""
+    source, notes = as_pandas(source), []
     if isinstance(source, pd.DataFrame):
         name, index = str(source.attrs.get("source", "the DataFrame")), source.index.name
         table = source.reset_index(drop=index is None or index in source)
     elif not isinstance(source, str | Path):
         raise LDLError(f"votes are read from a file or a data frame, not from {type(source).__name__}")
     else:
-        name, opened = str(source), open_votes(Path(source))
+        name, opened = str(source), open_votes(Path(source), options)
         # Fields of a CSV file as text, so that keys such as 007 keep their zeros.
         table = opened.texts(opened.header)
+        if isinstance(opened, ExportTable):
+            name, notes = f"{source} (votes)", list(opened.notes)  # rows of the votes are no lines of the file
     check_distinct_names(table.columns, name)
-    return table, name
+    return table, name, notes
 
 
-def open_votes(path: Path) -> CsvTable | Parquet:
-    """Return the named columns of a file of votes. Raises LDLError for a file that is absent or of another kind."""
+def open_votes(path: Path, options: VoteOptions | None = None) -> CsvTable | Parquet | ExportTable:
+    """Return the named columns of a file of votes, which an annotation tool may have written.
+
+    Args:
+        path: The file.
+        options: Options that name columns of an export.
+
+    Raises:
+        LDLError: The file is absent, of another kind, or an export that cannot be read.
+    """
+    if (export := open_export(path, options)) is not None:
+        return export
     if (table := open_named(path)) is None:
         raise LDLError(
             f"{path}: unknown kind of file; save the votes as .csv with commas between fields, as .tsv with tabs, or "
-            "as .parquet"
+            "as .parquet, or give the export of an annotation tool"
         )
     return table
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ldl.annotations import Annotations, Layout, power_curve, read_annotations, summarize
 from ldl.annotations.columns import VoteColumns, VoteOptions, find_columns, matching_columns
+from ldl.annotations.exports.direct import ExportTable, is_export, open_export
 from ldl.charts.votes import rater_equivalence
 from ldl.command.options import CommandParser, add_options
 from ldl.data.annotated import Annotated
@@ -51,11 +52,13 @@ def audit(args: list[str]) -> None:
     """Report the content of a table or of a list of images, and its group leakage.
 
     The options are those of the run's data. A file of votes without features and images is read as annotations, as any
-    file is with --layout, and reported with the agreement of the annotators.
+    file is with --layout, and reported with the agreement of the annotators. So is the export of an annotation tool.
     """
     parser = CommandParser("audit", audit.__doc__)
     parser.add_argument(
-        "file", help="a .mat, .npz, .csv or .parquet file, or a folder; relative paths are searched below LDL_DATA too"
+        "file",
+        help="a .mat, .npz, .csv or .parquet file, a folder, or an export of an annotation tool; relative paths are "
+        "searched below LDL_DATA too",
     )
     parser.add_argument("--data", choices=KINDS, help="data class of the run; found by default")
     options_of_kinds = [each for kind in KINDS.values() for each in options_of(kind).items()]
@@ -116,6 +119,8 @@ def _report(given: Namespace, options: dict[str, Any]) -> list[str]:
 
 def _kind(file: Path, table: CsvTable | Parquet | None, options: dict[str, Any]) -> type[Data] | None:
     """Return the data class of a run that reads a file; None for votes without features."""
+    if is_export(file, _named(options)):
+        return None
     values = "value_key" in options
     if table is None:
         folder = os.path.isdir(file) and not visible(file, "*.npy")
@@ -132,10 +137,14 @@ def _kind(file: Path, table: CsvTable | Parquet | None, options: dict[str, Any])
     return TabularLDL
 
 
-def _vote_columns(table: CsvTable | Parquet, options: dict[str, Any]) -> VoteColumns:
+def _vote_columns(table: CsvTable | Parquet | ExportTable, options: dict[str, Any]) -> VoteColumns:
     """Return the columns of votes in a table. Raises LDLError if there are none."""
-    named = VoteOptions(**_arguments_of(VoteOptions, options), group_column=options.get("group_key"))
-    return find_columns(table.header, str(table.path), options=named)
+    return find_columns(table.header, str(table.path), options=_named(options))
+
+
+def _named(options: dict[str, Any]) -> VoteOptions:
+    """Return the options that name columns of votes."""
+    return VoteOptions(**_arguments_of(VoteOptions, options), group_column=options.get("group_key"))
 
 
 def _beside_votes(table: CsvTable | Parquet, columns: VoteColumns, options: dict[str, Any]) -> list[str]:
@@ -202,7 +211,8 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
         LDLError: The votes cannot be read, or there is a chart to draw and no item has two votes.
     """
     columns = _arguments_of(read_annotations, options)
-    table, group = open_named(file), options.get("group_key")
+    table: CsvTable | Parquet | ExportTable | None = open_export(file, _named(options)) or open_named(file)
+    group = options.get("group_key")
     images: list[str] = []
     if table is not None:
         known: list[Any] = []
@@ -211,7 +221,9 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
             if dropped := matching_columns(table.header, options.get("drop", ()), str(file)):
                 kept = found.without(dropped)
                 columns |= {"label_columns": kept.labels, "rater_columns": kept.raters}
-            known, images = found.all, [] if found.item is None else listed_names(table, found.item)
+            known = found.all
+            if found.item is not None and not isinstance(table, ExportTable):
+                images = listed_names(table, found.item)
         if group is None:
             group = find_group(file, [name for name in table.header if name not in known], None)
     columns["spell"] = partial(as_stored, folder=file.parent) if images else None

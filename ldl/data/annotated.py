@@ -148,7 +148,7 @@ class Annotated(LDLDataModule):
             raise LDLError(
                 f"no file of votes at {file}; correct --data.votes, or the data folder, --data.root or LDL_DATA"
             )
-        header = open_votes(file).header
+        header = open_votes(file, self._vote_options(self.votes_item_column)).header
         item = self.votes_item_column or (self.item_column if self.item_column in header else None)
         columns = find_columns(header, str(file), options=self._vote_options(item))
         others = [name for name in header if name not in columns.all]

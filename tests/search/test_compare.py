@@ -13,10 +13,8 @@ import pandas as pd
 import pytest
 import yaml
 from distributed import LocalCluster
-from fakes.blank_charts import save_blank
 from fakes.inline_executor import run_inline
 from fakes.simulated_raters import confusion_of, simulate_items, simulate_votes
-from matplotlib.figure import Figure
 
 from ldl.command import main
 from ldl.command.configs import find_config
@@ -25,6 +23,8 @@ from ldl.jobs.store import Store
 from ldl.progress import stop
 from ldl.search import candidates as made
 from ldl.search.statistics import against_best
+
+pytestmark = pytest.mark.usefixtures("blank")
 
 QUICK = {"inner_folds": 1, "val_fraction": 0.2}
 TWO = ["--data.folds=2"]
@@ -75,12 +75,6 @@ def compare(tmp_path: Path) -> Compare:
         return json.loads((tmp_path / "run" / "comparison.json").read_text())
 
     return go
-
-
-@pytest.fixture(autouse=True)
-def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The chart of ranks is drawn in a test of its own."""
-    monkeypatch.setattr(Figure, "savefig", save_blank)
 
 
 def lines(run: Path) -> list[dict]:

@@ -17,7 +17,7 @@ from ldl.data.images.module import Images
 from ldl.data.images.records import PUBLISHED_SPLIT, ImageRecords, SplitProtocol, SplitRequest, TrainTest
 from ldl.data.names import VALUE_KEYS, find_group, find_name, find_split, find_usual, split_sets
 from ldl.data.pictures import SUFFIXES, list_pictures, one_side
-from ldl.data.sources import SOURCES, absent
+from ldl.data.sources import SOURCES, check_set
 from ldl.data.tables.tabular_values import Valued
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
@@ -202,8 +202,8 @@ class ListedImages(Images):
         """Return the file or folder ``path``. Raises LDLError if it is absent."""
         path = self.find(self.path)
         names = [base.__name__ for base in type(self).__mro__ if base.__name__ in SOURCES]
-        if names and not path.exists():
-            raise absent(names[0], path, None if Path(self.path).is_absolute() else self.data_root)
+        if names:
+            check_set(path.exists(), names[0], path, None if Path(self.path).is_absolute() else self.data_root)
         return check_found(path, self.path)
 
     def read(self) -> Listing:

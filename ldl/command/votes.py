@@ -1,0 +1,119 @@
+"""The subcommand ``ldl votes``: exports of annotation tools as votes, and predictions as suggestions to annotators."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from ldl.annotations.exports import TOOLS, read_export
+from ldl.annotations.exports.suggestions import SUGGESTIONS, suggestions_of
+from ldl.checkpoint import replacing
+from ldl.command.options import CommandParser, check_replaceable
+from ldl.errors import LDLError
+from ldl.reports.files import write_csv
+
+BEGINS = "item,"
+"""Beginning of the files of votes that the command writes."""
+
+
+def votes(args: list[str]) -> None:
+    """Convert what annotation tools write to a CSV file of votes.
+
+    The file has one row per vote, with item, rater, label and the columns of the item; if the tool has counts, one row
+    per item. The command reports what was taken and what was left out. With --suggest, it writes the predictions of a
+    run as suggestions to annotators. With --next, it ranks the items of a run's data by the expected gain of their next
+    vote.
+    """
+    parser = CommandParser("votes", votes.__doc__)
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="exports of one tool: JSON, JSONL, CSV, TSV, or a ZIP of them; with --suggest a predictions.csv, and the "
+        "table of the items; with --next a run directory or a checkpoint, and the file of the votes so far",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="file to write; without it, the lines are printed alone"
+    )
+    parser.add_argument("--tool", choices=[*TOOLS, "none"], help="tool that wrote the files; found by default")
+    parser.add_argument("--item_column", metavar="NAME", help="column, key or path of the items; by default the tool's")
+    parser.add_argument(
+        "--rater_column", metavar="NAME", help="column, key or path of the raters; by default the tool's"
+    )
+    parser.add_argument(
+        "--vote_column", metavar="NAME", help="question whose answers are the votes, if there are several"
+    )
+    parser.add_argument(
+        "--workflow_version",
+        default="latest",
+        metavar="VERSION",
+        help="version of a workflow of Zooniverse; latest, or all",
+    )
+    parser.add_argument(
+        "--keep",
+        nargs="+",
+        metavar="REASON",
+        help="count votes that are left out, such as gold or rejected",
+    )
+    parser.add_argument(
+        "--suggest",
+        choices=SUGGESTIONS,
+        help="write the predictions of a run as suggestions that a tool imports; --vote_column is its question "
+        "(label), and --item_column the column that annotators see (text or image)",
+    )
+    parser.add_argument(
+        "--next", type=int, metavar="N", help="rank the N items of a run's data whose next vote has the largest gain"
+    )
+    given = parser.parse_args(args)
+    if given.next is not None:
+        _rank_next(given, parser)
+    elif given.suggest:
+        _write_suggestions(given)
+    else:
+        _write_votes(given)
+
+
+def _write_votes(given: Namespace) -> None:
+    """Write and report the votes in exports. Raises LDLError."""
+    export = read_export(
+        given.files,
+        given.tool,
+        item_column=given.item_column,
+        rater_column=given.rater_column,
+        vote_column=given.vote_column,
+        workflow_version=given.workflow_version,
+        keep=given.keep or (),
+    )
+    for note in export.notes:
+        print(note)
+    if given.out is not None:
+        check_replaceable(given.out, "--out", BEGINS)
+        table = export.votes.astype(object).where(export.votes.notna(), "")
+        write_csv(given.out, list(table), table.to_numpy().tolist())
+        print(f"{len(table)} rows: {given.out}")
+
+
+def _write_suggestions(given: Namespace) -> None:
+    """Write predictions as suggestions. Raises LDLError."""
+    if len(given.files) > 2 or given.out is None:
+        raise LDLError("--suggest takes a predictions.csv, the table of the items if need be, and --out FILE.json")
+    predictions, *items = given.files
+    tasks = suggestions_of(
+        predictions, items[0] if items else None, given.suggest, given.vote_column, given.item_column
+    )
+    check_replaceable(given.out, "--out", '[{"data":' if given.suggest == "label_studio" else '[{"id":')
+    with replacing(given.out) as file:
+        file.write(json.dumps(tasks, ensure_ascii=False, indent=1).encode())
+    print(f"{len(tasks)} suggestions: {given.out}")
+
+
+def _rank_next(given: Namespace, parser: CommandParser) -> None:
+    """Rank the items of a run's data. Raises LDLError, also for options of exports."""
+    others = [name for name in vars(given) if name not in ("files", "next", "out")]
+    if unused := [name for name in others if getattr(given, name) != parser.get_default(name)]:
+        raise LDLError(f"--next reads votes with the options of the run; leave --{unused[0]} out")
+    from ldl.command.next_votes import next_votes  # takes seconds, and exports need no model
+
+    next_votes(given.files, given.next, given.out)

@@ -16,7 +16,7 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import nn
 
-from ldl.errors import LDLError, some
+from ldl.errors import LDLError, naming, some
 from ldl.labels import LabelSpace
 from ldl.moved import current_path
 from ldl.plugins import discover
@@ -29,6 +29,8 @@ M = TypeVar("M", bound=nn.Module)
 
 CHECKPOINT_KEY = "ldl"
 """Entry of a checkpoint, beside Lightning's: the description of its model."""
+OPTIONS_KEY = "options"
+"""Entry of a checkpoint: the configuration of its run."""
 LAST = "last"
 """The ``--ckpt_path`` that stands for ``checkpoints/last.ckpt`` of ``--run_dir``, if that exists."""
 
@@ -59,10 +61,8 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
             reason = "it is no archive of torch, or a damaged one; give one such as RUN/checkpoints/last.ckpt"
         raise LDLError(f"{path} cannot be read as a checkpoint: {reason}") from error
     _find_scaling(checkpoint)
-    try:
+    with naming(f"{path} is no checkpoint of ldl"):
         check_form(checkpoint, CHECKPOINT_KEY, path.stat().st_size)
-    except LDLError as error:
-        raise LDLError(f"{path} is no checkpoint of ldl: {error}") from None
     return checkpoint
 
 

@@ -14,7 +14,8 @@ A head is a subclass of :class:`Head`. Its class name is its name on the command
    ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
    target. ``loss`` also takes ``value`` and ``weight`` if the class sets ``uses_value`` and ``uses_weight``; with
    weights it is the weighted mean over rows (``ldl.metrics.functional.mean_of``).
-5. ``check_state()`` raises LDLError for loaded state that the head cannot have learned (``ldl.validation.tensors``).
+5. ``describe_buffers()`` gives the shape and the numbers of each buffer, so that loading a damaged file raises
+   LDLError. Override ``check_state()`` for what a rule cannot say.
 
 The state of a head is in its parameters and buffers, so ``state_dict`` is the whole head. There are three kinds:
 :class:`Head` learns by gradient, :class:`AlternatingHead` alternates gradient and closed-form steps, and
@@ -44,7 +45,7 @@ from ldl.methods.rows import Rows, adapt_fit, check_weight
 from ldl.metrics.functional import kl, mean_of
 from ldl.moved import old_names
 from ldl.options import check_options
-from ldl.validation.tensors import check_parameters
+from ldl.validation.tensors import check_buffers, check_parameters
 
 
 class Head(nn.Module, ABC):
@@ -144,13 +145,21 @@ class Head(nn.Module, ABC):
         """Return the training rows or leaves behind the prediction of one instance (F,), or None (the default)."""
         return None
 
+    def describe_buffers(self) -> dict[str, str]:
+        """Return the rule of each buffer by name, such as ``{"points": "N F: finite"}``; none by default.
+
+        C is the number of labels, and F the number of features; see :func:`ldl.validation.tensors.check_buffers`.
+        """
+        return {}
+
     def check_state(self) -> None:
         """Raise LDLError for parameters or buffers that this head cannot have learned; called after every loading.
 
         A file may hold anything of any size. Before compiled code relies on them, indices must be in range and
-        distributions on the simplex. The default checks that parameters are finite.
+        distributions on the simplex. The default checks that parameters are finite, and :meth:`describe_buffers`.
         """
         check_parameters(self)
+        check_buffers(self, self.describe_buffers(), C=len(self.labels), F=self.in_features)
 
     def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return ``forward`` and :meth:`point_estimate`; heads may compute both at once."""

@@ -13,7 +13,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, OneCycleLR, ReduceLROnPlateau
 
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of
 
 LENGTHS = ("T_max", "total_steps")
 """Arguments that set the length of a whole schedule, here and in torch."""
@@ -279,5 +279,4 @@ def step_plateau(trainer: pl.Trainer) -> None:
         if trainer.barebones:
             raise LDLError("trainer.barebones logs nothing for ReduceLROnPlateau to watch; take another scheduler")
         option = "model.lr_scheduler.monitor" if hasattr(scheduler, "monitor") else "model.lr_monitor"
-        near = did_you_mean(monitor, metrics)
-        raise LDLError(f"{option} {monitor!r} is not measured{near}; there are {', '.join(metrics)}")
+        check_one_of(option, monitor, metrics)

@@ -19,7 +19,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import pytest
 import torch
-from fakes.blank_charts import save_blank
+from fakes.blank_charts import leave_out_charts, save_blank
 from matplotlib.figure import Figure
 
 torch.set_num_threads(1)
@@ -37,7 +37,7 @@ STARTS_PROCESSES = {"subprocess", "launch"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start processes, which take longest, come first: else one of them goes on alone at the end.
+    """Files that take longest come first, else one of them goes on alone at the end: processes, then slow tests.
 
     Before all others come those that fork, which torch refuses once it has recorded a graph for export.
     """
@@ -45,13 +45,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
-    items.sort(key=lambda item: _place(vars(item.getparent(pytest.Module).obj)))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: _place(vars(item.getparent(pytest.Module).obj), item.path in slow))
 
 
-def _place(names: dict[str, Any]) -> int:
+def _place(names: dict[str, Any], slow: bool) -> int:
     if any(getattr(value, "__module__", None) in FORKS for value in names.values()):
         return 0
-    return 1 if STARTS_PROCESSES & names.keys() else 2
+    if STARTS_PROCESSES & names.keys():
+        return 1
+    return 2 if slow else 3
 
 
 @pytest.fixture(autouse=True)
@@ -80,15 +83,21 @@ def ldl_data() -> Path:
 
 @pytest.fixture(scope="module")
 def blank_charts() -> Iterator[None]:
-    """No chart is rendered from here on, in this file and what its tests fork."""
+    """No chart of a run is drawn from here on, in this file and what its tests fork."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Figure, "savefig", save_blank)
+        leave_out_charts(patched)
         yield
 
 
 @pytest.fixture
 def blank(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for one test."""
+    leave_out_charts(monkeypatch)
+
+
+@pytest.fixture
+def pixel_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are made, but not rendered: they are saved as a single pixel."""
     monkeypatch.setattr(Figure, "savefig", save_blank)
 
 

@@ -30,6 +30,8 @@ from ldl.options import Option, buffer, check_options, option, options, options_
 from ldl.spec import from_spec, to_spec
 from ldl.testing import check_head
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 if TYPE_CHECKING:
     from fractions import Fraction
 

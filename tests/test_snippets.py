@@ -21,6 +21,8 @@ from ldl.metrics import registry
 from ldl.plugins import discover
 from ldl.testing import check_head
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 SNIPPETS = ROOT / "docs" / "snippets"
 SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 

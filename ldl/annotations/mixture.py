@@ -189,6 +189,18 @@ class Posterior:
         self.counts[rows, labels] += 1
         self.totals += 1
 
+    def add_counts(self, counts: np.ndarray) -> None:
+        """Add votes (M, C), whole or fractional, to each item; an item may have none."""
+        rising = log_rising(self.alphas, counts[:, None]).sum(2)
+        self.logs = self.logs + rising - log_rising(self.totals, counts.sum(1)[:, None])
+        self.counts = self.counts + counts
+        self.totals = self.totals + counts.sum(1)[:, None]
+
+    @property
+    def alphas(self) -> np.ndarray:
+        """Parameters of the components of each item, with the votes added so far, (M, K, C)."""
+        return np.asarray(self.scales[:, :, None] * self.means * self.factors[:, None] + self.counts[:, None])
+
     def log_likelihood(self, counts: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of votes (M, C), on every item, in one order, (M,)."""
         rows, labels = np.nonzero(counts)

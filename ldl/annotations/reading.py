@@ -27,7 +27,7 @@ from ldl.annotations.columns import Layout, VoteColumns, VoteOptions, find_colum
 from ldl.annotations.counting import counts_of, place_of
 from ldl.annotations.exports.direct import ExportTable, open_export
 from ldl.annotations.labels import LabelType, label_space, look_alikes, natural_order, unused
-from ldl.annotations.votes import Annotations, spellings
+from ldl.annotations.votes import Annotations, SingleVotes, spellings
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
 from ldl.tables import CsvTable, Parquet, open_named
@@ -244,8 +244,8 @@ class _Reader:
         self._note_names("raters", voters[cell_of])
         rater_of, first_vote = _codes(voters[cell_of])
         chosen = cell_of[first_vote]
-        names = _as_keys(raters[chosen], voters[chosen])[rater_of]
-        return Annotations(keys, labels, counts, self.columns.layout, names, total - len(first))
+        single = SingleVotes(items, rater_of, label_of, _as_keys(raters[chosen], voters[chosen]))
+        return Annotations(keys, labels, counts, self.columns.layout, single, total - len(first))
 
     def _labels_of_votes(self, texts: np.ndarray) -> tuple[LabelSpace, np.ndarray]:
         """Return the label space of votes (V,), and the position of the label of each. Raises LDLError."""

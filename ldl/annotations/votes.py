@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd  # not imported late: scikit-learn imports pandas anyway
@@ -16,7 +16,35 @@ from ldl.labels import LabelSpace
 from ldl.moved import old_names
 from ldl.tables.entries import spelling
 
-__all__ = ["Annotations", "Layout", "matching_columns", "vote_counts"]
+__all__ = ["Annotations", "Layout", "SingleVotes", "matching_columns", "vote_counts"]
+
+
+class SingleVotes(NamedTuple):
+    """V single votes, one entry a vote, in the order of the table.
+
+    Attributes:
+        item: (V,) int64 row of the item in ``Annotations.items``.
+        rater: (V,) int64 row of the rater in ``names``.
+        label: (V,) int64 number of the label.
+        names: (R,) key of each rater, each once. A subset of the votes keeps the numbers of all raters.
+    """
+
+    item: np.ndarray
+    rater: np.ndarray
+    label: np.ndarray
+    names: np.ndarray
+
+    def take(self, rows: np.ndarray) -> SingleVotes:
+        """Return the votes on the items ``rows`` (n,), each given once; their first item becomes item 0."""
+        position = np.full(max(self.item.max(initial=-1), rows.max(initial=-1)) + 1, -1)
+        position[rows] = np.arange(len(rows))
+        item = position[self.item]
+        kept = item >= 0
+        return SingleVotes(item[kept], self.rater[kept], self.label[kept], self.names)
+
+    def relabel(self, places: np.ndarray) -> SingleVotes:
+        """Return the votes with the label ``places[k]`` in place of the label k."""
+        return self._replace(label=places[self.label])
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +56,7 @@ class Annotations:
         labels: The label space.
         counts: (N, C) float64, at least 0, with a sum above 0 in every row.
         layout: The layout of the table.
-        raters: (V,) rater of every vote; None if unknown.
+        single: The single votes with their raters; None if raters are unknown.
         left_out: Number of items without a vote, which were left out.
         totals: Whether a column gave the number of votes of each item, so that counts need not be whole.
         groups: (N,) group of each item, such as a patient; None if unknown.
@@ -40,7 +68,7 @@ class Annotations:
     labels: LabelSpace
     counts: np.ndarray
     layout: Layout
-    raters: np.ndarray | None = None
+    single: SingleVotes | None = None
     left_out: int = 0
     totals: bool = False
     groups: np.ndarray | None = None
@@ -58,6 +86,11 @@ class Annotations:
         return self.counts / self.votes[:, None]
 
     @property
+    def raters(self) -> np.ndarray | None:
+        """Rater of every vote, (V,); None if unknown."""
+        return None if self.single is None else self.single.names[self.single.rater]
+
+    @property
     def whole(self) -> bool:
         """Whether all counts are whole numbers, that is votes and not shares."""
         return bool((self.counts == np.round(self.counts)).all())
@@ -69,9 +102,23 @@ class Annotations:
 
     def over(self, labels: LabelSpace) -> Annotations:
         """Return the annotations over a larger label space, which has labels of the same names and others."""
+        places = np.array([labels.names.index(name) for name in self.labels.names])
         counts = np.zeros((len(self), len(labels)))
-        counts[:, [labels.names.index(name) for name in self.labels.names]] = self.counts
-        return replace(self, labels=labels, counts=counts)
+        counts[:, places] = self.counts
+        single = None if self.single is None else self.single.relabel(places)
+        return replace(self, labels=labels, counts=counts, single=single)
+
+    def arranged(self, labels: LabelSpace, places: Sequence[int]) -> Annotations:
+        """Return the annotations with other ``labels``, whose columns stand at ``places`` (C,) of the present ones."""
+        columns = np.array(places)
+        single = None if self.single is None else self.single.relabel(np.argsort(columns))
+        return replace(self, labels=labels, counts=self.counts[:, columns], single=single)
+
+    def take(self, rows: np.ndarray) -> Annotations:
+        """Return the annotations of the items ``rows`` (n,), each given once, in this order."""
+        single = None if self.single is None else self.single.take(rows)
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, items=self.items[rows], counts=self.counts[rows], single=single, groups=groups)
 
     def join(
         self,
@@ -119,11 +166,7 @@ class Annotations:
                 f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass "
                 "unlabelled='drop'"
             )
-        groups = None if self.groups is None else self.groups[order]
-        joined = replace(
-            self, items=self.items[order], counts=self.counts[order], left_out=missing, groups=groups, notes=notes
-        )
-        return joined, positions[order]
+        return replace(self.take(order), left_out=missing, notes=notes), positions[order]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -131,8 +174,8 @@ class Annotations:
     def __str__(self) -> str:
         votes, kind = self.votes, "votes" if self.counted else "shares"
         raters = ", raters unknown" if self.layout == "long" else ""
-        if self.raters is not None:
-            raters = f", {len(pd.unique(self.raters))} raters"
+        if self.single is not None:
+            raters = f", {len(np.unique(self.single.rater))} raters"
         left = f"; {self.left_out} items without a vote are left out" if self.left_out else ""
         low, high = votes.min(), votes.max()
         each = f"{low:g}" if low == high else f"{low:g} to {high:g}"

@@ -15,11 +15,17 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ldl.backbones.timm_network import TimmNetwork, local_weights
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.options import option, options
 from ldl.validation.archive import check_archive
 from ldl.validation.checkpoint import check_weights
 from ldl.validation.files import check_file
+
+SIZE_FIX = (
+    "set data.crop_size to the size it was made for, or the network to yours, with model.backbone.options img_size or "
+    "dynamic_img_size, or take another one"
+)
+"""Advice if a network takes no images of the size of the data."""
 
 
 @options
@@ -114,18 +120,12 @@ class Timm(TimmNetwork):
     def _width(self, input_shape: tuple[int, ...]) -> int:
         """Return the number of features of such images. Raises LDLError for an unsupported size."""
         state = {**dict(self.network.named_parameters()), **dict(self.network.named_buffers())}
-        try:
-            with torch.device("meta"):  # only the shape is needed, and large images would take memory
-                state = {name: torch.empty_like(tensor, device="meta") for name, tensor in state.items()}
-                inputs = self._scaled(torch.zeros(1, *input_shape))
-                shape = functional_call(self.network.eval(), state, inputs).shape
-        except Exception as error:  # errors of timm's networks have no common base
-            size = "x".join(map(str, input_shape))
-            raise LDLError(
-                f"{self.name} does not take images of {size}: {' '.join(str(error).split())[:160]}; set "
-                "data.crop_size to the size it was made for, or the network to yours, with model.backbone.options "
-                "img_size or dynamic_img_size, or take another one"
-            ) from error
+        size = "x".join(map(str, input_shape))
+        # Only the shape is needed, and large images would take memory.
+        with explaining(f"{self.name} does not take images of {size}", SIZE_FIX), torch.device("meta"):
+            state = {name: torch.empty_like(tensor, device="meta") for name, tensor in state.items()}
+            inputs = self._scaled(torch.zeros(1, *input_shape))
+            shape = functional_call(self.network.eval(), state, inputs).shape
         if len(shape) != 2:
             raise LDLError(
                 f"{self.name} returns maps {tuple(shape[1:])} and no features; give model.backbone.options another "

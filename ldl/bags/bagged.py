@@ -15,7 +15,7 @@ from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.heads.softmax import Softmax
 from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.metrics.functional import mean_of
-from ldl.options import check_options, option, options
+from ldl.options import option, options
 
 
 @options
@@ -50,7 +50,7 @@ class Bagged(Head):
 
         Raises LDLError for a head that is not trained by gradient or has another objective, or not two labels.
         """
-        check_options(self)
+        super().build(in_features, labels)
         name = type(self.head).__name__
         if isinstance(self.head, AlternatingHead | FittedHead) or self.head.takes_bags:
             raise LDLError(
@@ -62,7 +62,6 @@ class Bagged(Head):
             )
         if len(labels) != 2:
             raise LDLError(f"Bagged needs two labels, the negative one first; the data have {len(labels)}")
-        super().build(in_features, labels)
         self.head.build(in_features, labels)
 
     def forward(self, features: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.options import buffer, option, options
-from ldl.validation.tensors import check_buffers, check_range, check_shapes, refuse
+from ldl.validation.tensors import refuse
 
 MOST_MAPPED = 8
 """Largest number of images in the chart of score maps."""
@@ -194,14 +194,22 @@ class MILBoost(FittedHead):
             drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
         return drawn
 
+    def describe_buffers(self) -> dict[str, str]:
+        return {
+            "feature": "T: 0 <= number < F",
+            "threshold": "T: finite",
+            "low": "T: finite",
+            "high": "T: finite",
+            "group": f"T: 0 <= number < {self.groups}",
+            "start": ": finite",
+            "curve": "R 2",
+        }
+
     def check_state(self) -> None:
-        """Raise LDLError unless the buffers are stumps on these features."""
-        check_shapes(self, {}, feature="T", threshold="T", low="T", high="T", group="T", start="", curve="R P")
-        check_range(self, "feature", self.feature, self.in_features)
-        check_range(self, "group", self.group, self.groups)
-        check_buffers(self, "threshold", "low", "high", "start")
-        if not len(self.curve) or self.curve.shape[1] != 2:
-            refuse(self, "curve", f"has shape {tuple(self.curve.shape)}, not (rounds + 1, 2)")
+        """Raise LDLError unless the buffers are stumps on these features, with a curve."""
+        super().check_state()
+        if not len(self.curve):
+            refuse(self, "curve", "is empty, and has a row before the first round")
 
     def summary(self) -> dict[str, float]:
         """Return the negative log likelihood of training and held-out bags, and the number of stumps."""

@@ -22,7 +22,7 @@ from ldl.callbacks.averages import FeatureSmoothing
 from ldl.callbacks.compile import Compile
 from ldl.callbacks.fit_head import FitHead
 from ldl.callbacks.leaf_update import LeafUpdate
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.metrics import directions
 
@@ -66,10 +66,7 @@ class Build(pl.Callback):
             monitor = getattr(callback, "monitor", None) or ""
             lost = monitor not in metrics and getattr(callback, "strict", True)
             if lost and monitor.startswith(("val_", "test_")):
-                raise LDLError(
-                    f"{type(callback).__name__}.monitor {monitor!r} is not measured{did_you_mean(monitor, metrics)}; "
-                    f"there are {', '.join(metrics)}"
-                )
+                check_one_of(f"{type(callback).__name__}.monitor", monitor, metrics)
 
 
 def head_callbacks(head: Head, compiled: Compile, trainer: Any = None) -> list[pl.Callback]:

@@ -20,7 +20,7 @@ from ldl.collective import Collective, current_collective, interleave
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.storage import RowFile, RowWriter
-from ldl.errors import LDLError, SharedError
+from ldl.errors import LDLError, SharedError, explaining
 from ldl.head import FittedHead, ImageHead
 from ldl.methods.rows import Rows
 from ldl.methods.training_rows import blocks
@@ -180,12 +180,10 @@ def put_together(batches: Iterator[Batch], rows: int, in_memory: float, cache: P
     if size <= in_memory * 2**20 or not plain:
         every = list(batches)
         return {name: torch.cat([batch[name] for batch in every]) for name in first}
-    try:
+    with explaining(f"{cache} cannot be written", "set data.cache_dir or LDL_CACHE", (OSError,)):
         cache.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache, prefix="fit-", ignore_cleanup_errors=True) as folder:
             return _mapped(batches, first, rows, Path(folder))
-    except OSError as error:
-        raise LDLError(f"{cache} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE") from error
 
 
 def _mapped(batches: Iterator[Batch], first: Batch, rows: int, folder: Path) -> Batch:

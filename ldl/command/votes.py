@@ -22,7 +22,8 @@ def votes(args: list[str]) -> None:
 
     The file has one row per vote, with item, rater, label and the columns of the item; if the tool has counts, one row
     per item. The command reports what was taken and what was left out. With --suggest, it writes the predictions of a
-    run as suggestions to annotators.
+    run as suggestions to annotators. With --next, it ranks the items of a run's data by the expected gain of their next
+    vote.
     """
     parser = CommandParser("votes", votes.__doc__)
     parser.add_argument(
@@ -31,7 +32,7 @@ def votes(args: list[str]) -> None:
         type=Path,
         metavar="FILE",
         help="exports of one tool: JSON, JSONL, CSV, TSV, or a ZIP of them; with --suggest a predictions.csv, and the "
-        "table of the items",
+        "table of the items; with --next a run directory or a checkpoint, and the file of the votes so far",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="file to write; without it, the lines are printed alone"
@@ -62,8 +63,13 @@ def votes(args: list[str]) -> None:
         help="write the predictions of a run as suggestions that a tool imports; --vote_column is its question "
         "(label), and --item_column the column that annotators see (text or image)",
     )
+    parser.add_argument(
+        "--next", type=int, metavar="N", help="rank the N items of a run's data whose next vote has the largest gain"
+    )
     given = parser.parse_args(args)
-    if given.suggest:
+    if given.next is not None:
+        _rank_next(given, parser)
+    elif given.suggest:
         _write_suggestions(given)
     else:
         _write_votes(given)
@@ -101,3 +107,13 @@ def _write_suggestions(given: Namespace) -> None:
     with replacing(given.out) as file:
         file.write(json.dumps(tasks, ensure_ascii=False, indent=1).encode())
     print(f"{len(tasks)} suggestions: {given.out}")
+
+
+def _rank_next(given: Namespace, parser: CommandParser) -> None:
+    """Rank the items of a run's data. Raises LDLError, also for options of exports."""
+    others = [name for name in vars(given) if name not in ("files", "next", "out")]
+    if unused := [name for name in others if getattr(given, name) != parser.get_default(name)]:
+        raise LDLError(f"--next reads votes with the options of the run; leave --{unused[0]} out")
+    from ldl.command.next_votes import next_votes  # takes seconds, and exports need no model
+
+    next_votes(given.files, given.next, given.out)

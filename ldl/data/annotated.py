@@ -1,4 +1,4 @@
-"""Data modules whose targets are votes: options that describe the votes, and the weight of an item by its votes."""
+"""Data modules whose targets are votes: options that describe the votes, what is learned of them, and row weights."""
 
 from __future__ import annotations
 
@@ -11,29 +11,41 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from ldl.annotations import Annotations, DirichletMixture, DirichletMultinomial, read_annotations, vote_counts
+from ldl.annotations import (
+    Annotations,
+    DawidSkene,
+    DirichletMixture,
+    DirichletMultinomial,
+    SingleVotes,
+    read_annotations,
+    vote_counts,
+)
 from ldl.annotations.columns import VoteColumns, VoteOptions, find_columns
 from ldl.annotations.reading import open_votes
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
-from ldl.data.names import find_group
+from ldl.data.names import find_group, matching
 from ldl.errors import LDLError
 from ldl.options import option, options
 from ldl.tables.roles import usual_columns
 
 Weighting = Literal["equal", "votes", "dirichlet"]
+LearnedTarget = Literal["shares", "majority", "dawid_skene"]
 
 
 @options
 class Annotated(LDLDataModule):
     """Instances that several people have labelled; targets are the shares of their votes.
 
+    An option can replace the targets of training rows. Validation and test rows always keep the shares, so runs with
+    different options are compared on the same targets.
+
     Votes stand in columns of the table of instances, or in a file of their own (``votes``), which is joined by the
     item, in the layout of counts (``label_columns``), of single votes (``vote_column``), or of a matrix
     (``rater_columns``); see :func:`ldl.annotations.read_annotations`. A subclass calls :meth:`annotate` in ``load`` and
     gives ``Loaded.columns`` the number of ``votes`` (size,).
 
-    Weights apply to training rows, and their mean is 1. Validation and test rows count equally.
+    Weights apply to training rows, and their mean is 1, whatever ``target`` is. Validation and test rows count equally.
 
     Args:
         label_columns: Names or patterns, such as ``r*``, of the columns with counts or shares of the labels; by default
@@ -58,11 +70,15 @@ class Annotated(LDLDataModule):
         weighting: Weight of a training row with n votes: ``equal`` is 1, ``votes`` is n, and ``dirichlet`` is the
             effective number of votes n (s + 1) / (n + s), with the concentration s fitted to the training set.
         smooth: Replace training targets by their posterior mean under the Dirichlet prior of the training set.
+        target: Target of a training row: the ``shares`` of its votes; its ``majority`` label, of which ``fold_seed``
+            chooses one of equal ones at random; or ``dawid_skene``, the probabilities of its true label by the model of
+            Dawid and Skene, which is fitted to the training set and needs the rater of each vote.
 
     Attributes:
-        annotations: The votes of all instances, after ``setup``; None if labels are no votes.
+        annotations: The votes of all instances, after ``setup``, one item an instance; None if labels are no votes.
         prior: The Dirichlet prior that is fitted to the votes of the training set.
         combiner: The mixture of Dirichlets that is fitted to them, which predicts a vote from others on the same item.
+        dawid_skene: The model of Dawid and Skene that is fitted to them; its items are the rows of the training set.
     """
 
     label_columns: Sequence[str] | str = option(default=(), role="label")
@@ -82,11 +98,13 @@ class Annotated(LDLDataModule):
     unknown_items: Literal["drop", "error"] = option(default="error", role="label")
     weighting: Weighting = option(default="equal", role="training")
     smooth: bool = option(default=False, role="training")
+    target: LearnedTarget = option(default="shares", role="training")
 
     annotations = None  # type: Annotations | None
     _observed = None  # type: torch.Tensor | None
     _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
     _combined = None  # type: tuple[Any, DirichletMixture] | None
+    _raters = None  # type: tuple[Any, DawidSkene] | None
 
     @property
     def describes_votes(self) -> bool:
@@ -204,14 +222,41 @@ class Annotated(LDLDataModule):
         trained = self.trained_labels
         if trained is not None and joined.layout != "counts" and set(joined.labels.names) < set(trained.names):
             joined = joined.over(trained)  # these items have no vote for some label of training
-        self.annotations = joined
+        self.annotations, self._observed = joined, None
         return joined, rows
 
+    def describe_votes(self, votes: Annotations) -> str:
+        """Return a description of the votes for :meth:`report_columns`, with the ``target`` if it is not the shares."""
+        return str(votes) if self.target == "shares" else f"{votes}; training learns {self.target}"
+
     def prepare_fold(self) -> None:
-        """Weigh the training rows, and smooth their targets. Raises LDLError without numbers of votes."""
+        """Weigh the training rows, and replace their targets.
+
+        Raises:
+            LDLError: Weights or smoothing without numbers of votes; targets that are no votes, or have no raters; or
+                ``smooth`` with a ``target`` other than shares.
+        """
         super().prepare_fold()
-        if self.weighting == "equal" and not self.smooth:
-            return
+        if self.smooth and self.target != "shares":
+            raise LDLError(
+                f"data.smooth replaces the shares of votes, and data.target {self.target} learns no shares; leave one "
+                "of them out"
+            )
+        if self.weighting != "equal" or self.smooth:
+            self.columns = {**self.columns, "weight": self._row_weights()}
+        if self.target != "shares" or self.smooth:
+            rows = self.split.train
+            if not isinstance(self.observed_target, torch.Tensor):
+                raise LDLError(
+                    f"data.target {self.target} replaces labels, and the table stays on disk; read it into memory with "
+                    "a larger --data.in_memory"
+                )
+            target = self.observed_target.clone()
+            target[rows] = torch.from_numpy(self._learned(rows)).to(target.dtype)
+            self.columns = {**self.columns, "target": target}
+
+    def _row_weights(self) -> torch.Tensor:
+        """Return the weight of each row (size,), by ``weighting``."""
         votes, rows = self._votes(), self.split.train
         weight = np.ones(self.size, np.float32)
         if self.weighting == "votes":
@@ -219,11 +264,18 @@ class Annotated(LDLDataModule):
         elif self.weighting == "dirichlet":
             weight[rows] = self.prior.effective_votes(votes[rows])
         weight[rows] /= weight[rows].mean(dtype=np.float64)
-        self.columns = {**self.columns, "weight": torch.from_numpy(weight)}
+        return torch.from_numpy(weight)
+
+    def _learned(self, rows: np.ndarray) -> np.ndarray:
+        """Return what a head learns of the training rows (n, C)."""
         if self.smooth:
-            target = self._shares().clone()
-            target[rows] = torch.from_numpy(self.prior.posterior_mean(self.counts(rows))).to(target.dtype)
-            self.columns["target"] = target
+            return self.prior.posterior_mean(self.counts(rows))
+        if self.target == "dawid_skene":
+            return self.dawid_skene.probabilities
+        shares = self.observed_target.numpy()
+        if not self._ready and process_rank() == 0:  # not again for every fold
+            print(self._describe_ties(shares), flush=True)
+        return majority(shares, self.fold_seed)[rows]
 
     @property
     def prior(self) -> DirichletMultinomial:
@@ -239,15 +291,51 @@ class Annotated(LDLDataModule):
             self._combined = self.split, DirichletMixture.fit(self.counts(rows), groups)
         return self._combined[1]
 
+    @property
+    def dawid_skene(self) -> DawidSkene:
+        if self._raters is None or self._raters[0] is not self.split:
+            rows, labels = self.split.train, len(self.labels)
+            self._raters = self.split, DawidSkene.fit(self._single_votes().take(rows), len(rows), labels)
+        return self._raters[1]
+
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the votes (n, C) of some instances. Raises LDLError if their number is unknown."""
-        return vote_counts(self._shares()[torch.from_numpy(rows)].numpy(), self._votes()[rows])
+        return vote_counts(self.observed_target[torch.from_numpy(rows)].numpy(), self._votes()[rows])
 
-    def _shares(self) -> torch.Tensor:
-        """Return the observed distributions (size, C), without smoothing."""
+    @property
+    def observed_target(self) -> Any:
         if self._observed is None:
             self._observed = self.columns["target"]
         return self._observed
+
+    def _single_votes(self) -> SingleVotes:
+        """Return the votes with their raters, with the numbers of rows and labels of this module. Raises LDLError."""
+        if (annotations := self.annotations) is None:
+            raise LDLError(
+                "data.target dawid_skene learns from votes, and the labels are distributions; take another target, or "
+                "name the votes with --data.votes, vote_column or rater_columns"
+            )
+        if (single := annotations.single) is None:
+            fix = "name the column of the rater with --data.rater_column"
+            if annotations.layout == "counts":
+                fix = "give one row a vote, with --data.rater_column, or one column a rater, with --data.rater_columns"
+            raise LDLError(f"data.target dawid_skene needs the rater of each vote, and raters are unknown; {fix}")
+        if len(annotations) != self.size:
+            raise LDLError(
+                f"{type(self).__name__} has {self.size} instances and votes on {len(annotations)}; set annotations to "
+                "those of the instances in load()"
+            )
+        if annotations.labels == self.labels:
+            return single
+        places = matching(annotations.labels.names, self.labels) or range(len(self.labels))
+        return single.relabel(np.argsort(places))
+
+    def _describe_ties(self, shares: np.ndarray) -> str:
+        ties = int((is_largest(shares).sum(1) > 1).sum())
+        return (
+            f"data.target majority: {ties} of {len(shares)} rows have several labels with most votes; training takes "
+            f"one of them at random, by data.fold_seed {self.fold_seed}"
+        )
 
     def _votes(self) -> np.ndarray:
         if (votes := self.columns.get("votes")) is None:
@@ -256,6 +344,23 @@ class Annotated(LDLDataModule):
                 "it; pass --data.votes_column COLUMN, or counts in place of shares"
             )
         return np.asarray(votes.double().numpy())
+
+
+def majority(shares: np.ndarray, seed: int) -> np.ndarray:
+    """Return the label with the largest share of each row as a distribution (n, C), of equal ones one at random.
+
+    Args:
+        shares: (n, C) shares of votes.
+        seed: Seed of the choice, which depends on the number of a row and not on other rows.
+    """
+    chance = np.random.default_rng(seed).random(shares.shape)
+    chosen = np.where(is_largest(shares), chance, -1).argmax(1)
+    return np.eye(shares.shape[1])[chosen]
+
+
+def is_largest(shares: np.ndarray) -> np.ndarray:
+    """Return which labels have the largest share of their row, (n, C) bool, up to rounding."""
+    return np.asarray(shares >= shares.max(1, keepdims=True) - 1e-6)
 
 
 ROW = "ldl:row"

@@ -371,6 +371,11 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return target
 
     @property
+    def observed_target(self) -> Any:
+        """The column ``target`` of the data (size, C), in which no option of training has replaced training rows."""
+        return self.columns["target"]
+
+    @property
     def eval_batch_size(self) -> int:
         """Rows of a global batch of validation, test and prediction."""
         return self.batch_size

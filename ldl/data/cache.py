@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ldl.checkpoint import replacing
-from ldl.errors import LDLError
+from ldl.errors import explaining
 
 BEGUN = float(os.environ.setdefault("LDL_BEGUN", repr(time.time())))
 """Start of this process, or of the process that launched it, such as rank 0."""
@@ -41,14 +41,10 @@ def of_earlier_run(file: Path) -> bool:
 @contextmanager
 def writable(folder: Path, name: str) -> Iterator[None]:
     """Lock an entry of the cache, whose folder is made. Raises LDLError if the cache cannot be written."""
-    try:
+    with explaining(f"the cache {folder} cannot be written", "set data.cache_dir or LDL_CACHE", (OSError,)):
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f"{name}.lock"):
             yield
-    except OSError as error:
-        raise LDLError(
-            f"the cache {folder} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE"
-        ) from error
 
 
 @contextmanager

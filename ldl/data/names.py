@@ -38,8 +38,7 @@ def find_name(
     present = [name for name in dict.fromkeys(names) if not name.endswith("__")]  # scipy adds such names
     alike = {name.lower() for name in usual}
     matches = [name for name in present if (name == chosen if chosen else name.lower() in alike)]
-    if len(matches) > 1:
-        raise LDLError(f"{path}: each of {some(matches)} may be the {content}; choose one with --data.{option} NAME")
+    _check_single(path, matches, content, option)
     if matches and (chosen or matches[0] in usual):
         return matches[0]
     missing = (
@@ -108,9 +107,14 @@ def find_usual(
     """
     if chosen is not None:
         return find_name(path, names, content, option, chosen, ())
-    if len(usual) > 1:
-        raise LDLError(f"{path}: each of {some(usual)} may be the {content}; choose one with --data.{option} NAME")
+    _check_single(path, usual, content, option)
     return usual[0] if usual else None
+
+
+def _check_single(path: Path, names: Sequence[str], content: str, option: str) -> None:
+    """Raise LDLError if several names may be the content."""
+    if len(names) > 1:
+        raise LDLError(f"{path}: each of {some(names)} may be the {content}; choose one with --data.{option} NAME")
 
 
 def split_sets(path: Path, column: str, entries: Iterable[Any]) -> np.ndarray:

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from ldl.collective import process_rank
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.validation.files import visible
 from ldl.validation.pictures import decoded, open_picture, opening
 
@@ -40,10 +40,8 @@ def read_picture(path: Path) -> np.ndarray:
     white background. Raises LDLError for a missing, damaged or unknown file.
     """
     picture = open_picture(path)
-    try:
+    with naming(f"{path} cannot be read as an image"):
         return upright(picture)
-    except LDLError as error:
-        raise LDLError(f"{path} cannot be read as an image: {error}") from error
 
 
 def upright(picture: Image.Image) -> np.ndarray:

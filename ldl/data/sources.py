@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of
 
 MIRROR = "https://raw.githubusercontent.com/SpriteMisaka/PyLDL/082937638e075b35d349a2e69e36219d52512dc8/datasets"
 """A fixed commit of the repository that hosts Geng's sets; academic use, cite Geng (TKDE 2016)."""
@@ -154,18 +154,23 @@ def known_source(data: object) -> Source | None:
     return next((SOURCES[name] for name in names if name in SOURCES), None)
 
 
-def absent(name: str, path: Path, root: Path | None = None, fix: str = "--data.path or --data.root") -> LDLError:
-    """Return the error for an absent data set, with its layout, origin and licence.
+def check_set(
+    present: bool, name: str, path: Path, root: Path | None = None, fix: str = "--data.path or --data.root"
+) -> None:
+    """Raise LDLError for an absent data set, with its layout, origin and licence.
 
     Args:
+        present: Whether the set is there.
         name: Class of the data module, or name of the file.
         path: Path where the set was expected.
         root: The data folder, if ``path`` is below it.
         fix: Options that set another path.
     """
+    if present:
+        return
     source = SOURCES[name]
     below = "" if root is None else f" below the data folder {root.absolute()}"
-    return LDLError(
+    raise LDLError(
         f"no {source.name} at {path.absolute()}: it lies as {source.layout}{below}; get it from {source.where} "
         f"({source.licence}), or set its folder with LDL_DATA, {fix}"
     )
@@ -184,8 +189,7 @@ def download_set(name: str, path: Path) -> None:
     Raises:
         LDLError: No such set, no connection, another file than the published one, or a folder that cannot be written.
     """
-    if name not in SETS:
-        raise LDLError(f"{name} is not among the public sets{did_you_mean(name, SETS)}: {', '.join(SETS)}")
+    check_one_of("the public set", name, SETS)
     url, partial = f"{MIRROR}/{name}", path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from numpy.lib.format import open_memmap, write_array_header_1_0
 from torch import Tensor
 
 from ldl.data.cache import cache_root, cached_folder, files_key
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.moved import old_names
 from ldl.tables.parquet import Parquet
 from ldl.validation.archive import check_npy
@@ -58,10 +58,8 @@ class RowFile:
         """Open a .npy file. Raises LDLError."""
         with check_file(path, "data file", ABSENT).open("rb") as stream:
             check_npy(path, stream, path.stat().st_size)
-        try:
+        with explaining(f"{path} cannot be read as .npy", errors=(ValueError,)):
             rows = open_memmap(path, mode="r")
-        except ValueError as error:
-            raise LDLError(f"{path} cannot be read as .npy: {' '.join(str(error).split())[:200]}") from None
         if not rows.flags.c_contiguous:
             raise LDLError(f"{path} has its columns one after the other, not its rows; save np.ascontiguousarray of it")
         return cls(path, rows.dtype.str, rows.shape, rows.offset, tuple(sources), tuple(names))

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.pictures import list_pictures, read_picture
-from ldl.data.sources import absent
-from ldl.errors import LDLError
+from ldl.data.sources import check_set
+from ldl.errors import ANY_ERROR, LDLError, explaining
 from ldl.labels import LabelSpace, check_count
 from ldl.moved import old_names
 from ldl.options import buffer, option, options
@@ -305,15 +305,14 @@ def pasted(objects: np.ndarray, canvas: np.ndarray, shifts: np.ndarray) -> Pictu
 
 def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the training images (N, 28, 28) uint8 of ``mnist.npz``, and their digits (N,). Raises LDLError."""
-    if not (path := root / "mnist.npz").exists():
-        raise absent("mnist.npz", path, root, "or --data.root")
-    try:
-        check_archive(check_file(path))
-        with np.load(path, allow_pickle=False) as file:
-            images, digits = file["x_train"], file["y_train"].astype(np.int64)
-    except Exception as error:  # numpy, zip and zlib have no common exception
-        reason = " ".join((str(error) or type(error).__name__).split())[:200]
-        raise LDLError(f"{path} is not MNIST as Keras has it (x_train, y_train): {reason}") from None
+    path = root / "mnist.npz"
+    check_set(path.exists(), path.name, path, root, "or --data.root")
+    check_archive(check_file(path))
+    with (
+        explaining(f"{path} is not MNIST as Keras has it (x_train, y_train)", errors=ANY_ERROR),
+        np.load(path, allow_pickle=False) as file,
+    ):
+        images, digits = file["x_train"], file["y_train"].astype(np.int64)
     if images.shape[1:] != (MNIST_SIDE, MNIST_SIDE) or images.dtype != np.uint8:
         raise LDLError(f"{path} has images {images.shape} {images.dtype}; MNIST's are (N, 28, 28) uint8")
     return images, digits
@@ -332,8 +331,7 @@ def read_grey(
     """Return all photographs, and ``count`` different faces, below ``root``. Raises LDLError if there are too few."""
     face_folder, share = FOLDERS[faces]
     for name, folder in (("BSDS500", PHOTOGRAPHS), (faces, face_folder)):
-        if not (root / folder).is_dir():
-            raise absent(name, root / folder, root, "or --data.root")
+        check_set((root / folder).is_dir(), name, root / folder, root, "or --data.root")
     photographs = [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
     files = list_pictures(root / face_folder)
     cropped = []

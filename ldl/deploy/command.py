@@ -28,8 +28,6 @@ def export(args: list[str]) -> None:
     parser.add_argument("--force", action="store_true", help="replace an existing file")
     options = parser.parse_args(args)
     silence()
-    if not options.checkpoint.is_file():
-        raise LDLError(f"no checkpoint at {options.checkpoint}; give a file, such as RUN/checkpoints/last.ckpt")
     out = options.out or options.checkpoint.with_suffix(".onnx")
     print(_describe(export_checkpoint(options.checkpoint, out, options.to, options.force)))
 

@@ -16,7 +16,7 @@ from ldl.charts.drawing import in_unit
 from ldl.data.images.locators import Detector, shows_objects
 from ldl.data.pictures import read_picture
 from ldl.data.tables.columns import ColumnEncoding, Encoding
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.inference import Predictions, Predictor
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
@@ -74,10 +74,8 @@ def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector
 
 def import_gradio() -> Any:
     """Return the module gradio. Raises LDLError, with the command that installs it."""
-    try:
+    with explaining("ldl demo needs gradio", "pip install 'ldl[demo]'", (ImportError,)):
         import gradio
-    except ImportError as error:
-        raise LDLError(f"ldl demo needs gradio ({error}): pip install 'ldl[demo]'") from None
     return gradio
 
 

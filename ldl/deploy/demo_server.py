@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ldl.data.images.locators import find_locator
 from ldl.deploy.demo_page import import_gradio, make_page
-from ldl.errors import LDLError
+from ldl.errors import explaining
 from ldl.inference import Predictor
 
 HOST = "127.0.0.1"
@@ -48,7 +48,7 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
         page = make_page(predictor, title, Path(folder), finds)
         # Browsers would load gradio's default fonts from Google.
         theme = gradio.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])
-        try:
+        with explaining(f"port {port} of {HOST} cannot be taken", "give another with --port", (OSError,)):
             _, address, _ = page.launch(
                 server_name=HOST,
                 server_port=port or None,
@@ -63,8 +63,6 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
                 theme=theme,
                 app_kwargs={"middleware": [Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)]},
             )
-        except OSError as error:
-            raise LDLError(f"port {port} of {HOST} cannot be taken: {error}; give another with --port") from None
         try:
             yield str(address)
         finally:

@@ -16,7 +16,7 @@ from ldl.deploy.export_columns import draw_columns
 from ldl.deploy.export_graph import LEVELS, Deployed
 from ldl.deploy.export_metadata import metadata
 from ldl.deploy.export_onnx import Run, load_onnx, quietly, write_onnx
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.head import FittedHead
 from ldl.inference import Predictions
 from ldl.inference.inputs import INTEGER_TYPES
@@ -105,15 +105,9 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
 
 
 def _written(model: Deployed, example: torch.Tensor, facts: dict[str, str]) -> bytes:
-    try:
+    names = f"{type(model.head).__name__} on {type(model.backbone).__name__}"
+    with explaining(f"{names} cannot be recorded as ONNX"):
         return write_onnx(model, example, facts)
-    except LDLError:
-        raise
-    except Exception as error:  # those of torch's recorder have no common base
-        reason = " ".join((str(error).strip() or type(error).__name__).split())[:200]
-        raise LDLError(
-            f"{type(model.head).__name__} on {type(model.backbone).__name__} cannot be recorded as ONNX: {reason}"
-        ) from error
 
 
 def _measured(task: Task, data: bytes) -> Parity | None:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import ldl
 from ldl.checkpoint import OUTPUT_ADVICE, describe, replacing, write_checkpoint
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.reports.card import USAGE, card_without_run, how_to_use, main_results
 from ldl.reports.files import ESCAPED, write_json
 from ldl.task import Task
@@ -169,10 +169,8 @@ def _card(task: Task, usage: str, license: str | None, source: Path | None) -> s
         card, results = _of_run(folder and folder.parent, f'from_checkpoint("checkpoints/{source and source.name}")')
         card = card or card_without_run(task, usage, {"ldl": ldl.__version__, "torch": str(torch.__version__)})
         text = f"---\n{_metadata(task, results).to_yaml()}\n---\n\n{card}"
-    try:
+    with explaining(f"{folder}/{CARD} has metadata that are no YAML", errors=(ValueError, yaml.YAMLError)):
         made = ModelCard(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise LDLError(f"{folder}/{CARD} has metadata that are no YAML: {' '.join(str(error).split())}") from error
     if license is not None:
         made.data["license"] = license
         made.data.pop("license_name", None)

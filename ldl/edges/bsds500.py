@@ -19,8 +19,8 @@ from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.loader import in_order
 from ldl.data.pictures import SUFFIXES, describe, read_picture, same_bytes
 from ldl.data.sampler import Draw
-from ldl.data.sources import absent
-from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth, truth_file, truth_files
+from ldl.data.sources import check_set
+from ldl.edges.benchmark.ground_truth import GroundTruth, check_same_size, read_ground_truth, truth_file, truth_files
 from ldl.edges.benchmark.thinning import SMOOTHING
 from ldl.edges.crops import EdgeCrops, Target, vote_share
 from ldl.edges.report import EdgeReport
@@ -146,8 +146,8 @@ class BSDS500(LDLDataModule):
         """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
         if len(self.sizes) != 2 or self.sizes[0] > self.sizes[1]:
             raise LDLError(f"BSDS500.sizes {list(self.sizes)} must be two factors, the smaller first, as [0.7, 1.4]")
-        if not (self.folder / "images").is_dir():
-            raise absent("BSDS500", self.folder, None if self.path else self.data_root)
+        present = (self.folder / "images").is_dir()
+        check_set(present, "BSDS500", self.folder, None if self.path else self.data_root)
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
         if self.protocol == "final" and not (self.folder / "images" / "val").is_dir():
             trained = ["train"]
@@ -250,11 +250,10 @@ def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:
     Raises LDLError if they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
     """
     picture, truth = read_picture(image), read_ground_truth(truth_of(image))
-    size = "x".join(map(str, picture.shape[:2]))
-    if picture.shape[:2] != truth.boundaries.shape[1:]:
-        drawn = "x".join(map(str, truth.boundaries.shape[1:]))
-        raise LDLError(f"{image} and its ground truth differ in size, {size} and {drawn} pixels")
+    subject = f"{image} and its ground truth"
+    check_same_size(subject, picture.shape[:2], truth.boundaries.shape[1:], "leave the image out")
     if min(picture.shape[:2]) < crop:
+        size = "x".join(map(str, picture.shape[:2]))
         raise LDLError(f"{image} has {size} pixels, less than data.crop {crop}; lower it")
     return picture, truth
 

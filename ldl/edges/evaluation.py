@@ -22,7 +22,7 @@ from ldl.edges.benchmark.ground_truth import read_ground_truth, truth_file
 from ldl.edges.benchmark.matching import MAX_DIST
 from ldl.edges.charts import precision_recall
 from ldl.edges.metrics import EDGE_METRICS
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.reports.files import write_json
 
 
@@ -90,20 +90,16 @@ def check_out(path: Path, begins: str) -> None:
 
     Raises LDLError if the file exists and does not begin with ``begins``, so this command did not write it.
     """
-    try:
+    with explaining(f"--out {path} cannot be written", OUTPUT_ADVICE, (OSError,)):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LDLError(f"--out {path} cannot be written: {error.strerror}; {OUTPUT_ADVICE}") from error
     check_replaceable(path, "--out", begins)
 
 
 @contextmanager
 def drawing(path: Path) -> Iterator[None]:
     """Draw a chart in this context. Raises LDLError if it cannot be written, or in a format that does not exist."""
-    try:
+    with explaining(f"--chart {path} cannot be written", "the results are in --out", (OSError, ValueError)):
         yield
-    except (OSError, ValueError) as error:
-        raise LDLError(f"--chart {path} cannot be written: {error}; the results are in --out") from error
 
 
 if __name__ == "__main__":

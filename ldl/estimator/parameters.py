@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 import ldl.heads
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of, did_you_mean
 from ldl.head import Head, ImageHead
 from ldl.plugins import discover
 
@@ -122,8 +122,8 @@ def _find(name: Any) -> type[Head]:
         raise LDLError(f"head {name!r} must be a head, such as StructRF(trees=100), or the name of one")
     if name not in (heads := _known()):
         discover()
-    if name not in (heads := _known()):
-        raise LDLError(f"there is no head {name!r}{did_you_mean(name, heads)}; there are {', '.join(sorted(heads))}")
+        heads = _known()
+    check_one_of("head", name, sorted(heads))
     return heads[name]
 
 

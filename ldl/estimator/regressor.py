@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from ldl.checkpoint import write_checkpoint
 from ldl.data.base import Loaded
 from ldl.data.tables.scaling import Scaling
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of
 from ldl.estimator.inputs import (
     as_numbers,
     choose_labels,
@@ -351,8 +351,7 @@ class Scorer:
         """
         if isinstance(estimator, Pipeline):
             X, estimator = estimator[:-1].transform(X), estimator[-1]
-        if self.name not in (scores := directions(estimator.labels_)):
-            near = did_you_mean(self.name, scores)
-            raise LDLError(f"these labels have no score {self.name!r}{near}; they have {', '.join(scores)}")
+        scores = directions(estimator.labels_)
+        check_one_of("the score of these labels", self.name, scores)
         sign = 1 if scores[self.name] else -1
         return float(sign * estimator.measure(X, y, sample_weight).get(self.name, float("nan")))

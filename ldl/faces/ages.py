@@ -111,8 +111,7 @@ class FGNET(FaceAges):
     def read(self) -> ImageRecords:
         """List ``images``. Raises LDLError for a name of another form, or missing landmarks or boxes."""
         folder = self.locate("FGNET")
-        if not (folder / "images").is_dir():
-            raise self.absent("FGNET")
+        self.check_present((folder / "images").is_dir(), "FGNET")
         files = [path.relative_to(folder).as_posix() for path in list_pictures(folder / "images")]
         names = [re.fullmatch(r"(\d{3})a(\d{2})[a-z]?", Path(file).stem, re.IGNORECASE | re.ASCII) for file in files]
         if None in names:
@@ -161,10 +160,8 @@ class UTKFace(FaceAges):
     def read(self) -> ImageRecords:
         """List the folder. Raises LDLError for a name that does not begin with an age."""
         folder = self.locate("UTKFace")
-        if not folder.is_dir():
-            raise self.absent("UTKFace")
-        if not self.path and not any(re.match("[0-9]+_", path.name) for path in visible(folder, "**/*")):
-            raise self.absent("UTKFace")
+        named = self.path or any(re.match("[0-9]+_", path.name) for path in visible(folder, "**/*"))
+        self.check_present(folder.is_dir() and bool(named), "UTKFace")
         return read_named_faces(folder)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ldl.command.options import CommandParser, check_replaceable
 from ldl.data.images.records import ImageRecords, SplitProtocol
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, did_you_mean, explaining
 from ldl.faces.ages import FGNET, FaceFolder, UTKFace
 from ldl.faces.lists import write_face_list
 from ldl.faces.module import Faces
@@ -95,7 +95,5 @@ def _write_names(records: ImageRecords, file: Path | None) -> None:
         return
     text = "\n".join(sorted(records.files)) + "\n"
     check_replaceable(file, "--names", "".join(text.split()))
-    try:
+    with explaining(f"the names {file} cannot be written", "give another --names", (OSError,)):
         file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LDLError(f"the names {file} cannot be written: {error.strerror}; give another --names") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ldl.data.images.locators import Detector
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.faces.lists import upright_corners
 
 BOX_POINTS = np.array([[0.286, 0.397], [0.753, 0.391], [0.518, 0.610], [0.325, 0.768], [0.721, 0.764]])
@@ -70,10 +70,8 @@ class MTCNN:
     name = "mtcnn"
 
     def __init__(self) -> None:
-        try:
+        with explaining("detector mtcnn needs facenet-pytorch", "pip install 'ldl[faces]'", (ImportError,)):
             from facenet_pytorch import MTCNN as Cascade
-        except ImportError as error:
-            raise LDLError(f"detector mtcnn needs facenet-pytorch ({error}): pip install 'ldl[faces]'") from None
         self.key = f"mtcnn-{version('facenet-pytorch')}"
         self._cascade = Cascade(keep_all=True, device="cpu")
 

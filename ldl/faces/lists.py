@@ -13,7 +13,7 @@ import numpy as np
 from ldl.data.images.records import ImageRecords
 from ldl.data.names import find_group, find_split, split_sets
 from ldl.data.pictures import list_pictures
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.tables.entries import to_numbers
 from ldl.validation.files import as_stored, check_file, read_text, visible
@@ -93,10 +93,8 @@ def write_face_list(records: ImageRecords, file: Path) -> None:
         columns["sigma"] = in_text(records.sigmas)
     if records.anchors is not None:
         columns |= zip(CORNERS, map(in_text, np.array(records.anchors).reshape(-1, 8).T))
-    try:
+    with explaining(f"the list {file} cannot be written", "give another --out", (OSError,)):
         pandas.DataFrame(columns | records.facts).to_csv(file, index=False)
-    except OSError as error:
-        raise LDLError(f"the list {file} cannot be written: {error.strerror}; give another --out") from None
 
 
 def read_named_faces(folder: Path) -> ImageRecords:
@@ -149,10 +147,8 @@ def read_boxes(path: Path) -> dict[str, np.ndarray]:
 def read_entries(path: Path, content: str, fix: str) -> list[Any]:
     """Read a JSON file as a list of entries. Raises LDLError with the ``content`` of the file and the ``fix``."""
     text = read_text(path, content, fix)
-    try:
+    with explaining(f"{path} cannot be read as JSON", errors=(ValueError, RecursionError)):
         entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LDLError(f"{path} cannot be read as JSON: {error}") from None
     return entries if isinstance(entries, list) else [entries]
 
 

@@ -12,7 +12,7 @@ import torch
 from ldl.data.base import Loaded
 from ldl.data.images.module import Images
 from ldl.data.images.records import ImageRecords, SplitRequest
-from ldl.data.sources import SOURCES, absent
+from ldl.data.sources import SOURCES, check_set
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
 from ldl.options import option, options
@@ -73,12 +73,12 @@ class Faces(Images):
             return self.find(self.path)
         return below if (below := self.data_root / usual).exists() else self.data_root
 
-    def absent(self, usual: str) -> LDLError:
-        """Return the error for a missing data set."""
+    def check_present(self, present: bool, usual: str) -> None:
+        """Raise LDLError for a missing data set."""
         name = next(base.__name__ for base in type(self).__mro__ if base.__name__ in SOURCES)
         if self.path:
-            return absent(name, self.find(self.path), None, "or a corrected --data.path")
-        return absent(name, self.data_root / usual, self.data_root)
+            check_set(present, name, self.find(self.path), None, "or a corrected --data.path")
+        check_set(present, name, self.data_root / usual, self.data_root)
 
     def load(self) -> Loaded:
         """List the images, check their values, and make or find their crops. Raises LDLError."""

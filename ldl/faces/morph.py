@@ -62,8 +62,8 @@ class Morph(FaceAges):
         folder = self.locate(next((name for name in USUAL_FOLDERS if (self.data_root / name).is_dir()), "MORPH"))
         release = [path for path in visible(folder, "*.csv") if path.name.lower() == RELEASE_CSV.lower()]
         elsewhere = folder == self.data_root and not self.path and not release
-        if not folder.is_dir() or (elsewhere and not any(parse_name(path.name) for path in visible(folder, "**/*"))):
-            raise self.absent("MORPH")
+        named = not elsewhere or any(parse_name(path.name) for path in visible(folder, "**/*"))
+        self.check_present(folder.is_dir() and named, "MORPH")
         files, races = read_release(release[0]) if release else _read_folders(folder)
         if self.alignment == "landmarks":
             raise LDLError("MORPH has no landmarks; set data.alignment: box with data.boxes, or none")

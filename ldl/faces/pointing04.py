@@ -88,8 +88,7 @@ class Pointing04(Faces):
         """List the folders ``Person*``. Raises LDLError for a wrong name or pose, or an unreadable box."""
         folder = self.locate("Pointing04")
         persons = sorted(filter(Path.is_dir, folder.glob("Person*")))
-        if not persons:
-            raise self.absent("Pointing04")
+        self.check_present(bool(persons), "Pointing04")
         paths = [path for person in persons for path in list_pictures(person, beside=(".txt",))]
         names = [parse_pose_name(path) for path in paths]
         seen: dict[PoseName, Path] = {}

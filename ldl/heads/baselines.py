@@ -16,7 +16,6 @@ from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, check_targets
 from ldl.options import buffer, option, options
-from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
 
 
 class MeanPredictor(FittedHead):
@@ -43,10 +42,8 @@ class MeanPredictor(FittedHead):
         check_targets(type(self).__name__, target)
         self.mean.copy_(target.double().mean(0) if rows.weight is None else rows.share @ target.double())
 
-    def check_state(self) -> None:
-        """Raise LDLError unless the mean is a distribution over the labels."""
-        check_shapes(self, {"C": len(self.labels)}, mean="C")
-        check_simplex(self, "mean", self.mean)
+    def describe_buffers(self) -> dict[str, str]:
+        return {"mean": "C: distributions"}
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the mean (..., C) for any features (..., F), at least float32."""
@@ -87,16 +84,8 @@ class AAKNN(FittedHead):
         self.distributions = rows.target.to(torch.float32, copy=True)
         self.weights = weight.to(torch.float32, copy=True)
 
-    def check_state(self) -> None:
-        """Raise LDLError unless the buffers are points with distributions."""
-        check_shapes(
-            self, {"C": len(self.labels), "F": self.in_features}, points="N F", distributions="N C", weights="N"
-        )
-        check_numbers(self, "weights", self.weights)
-        if float(self.weights.min()) <= 0:
-            refuse(self, "weights", f"has {float(self.weights.min()):g}, which is not positive")
-        check_numbers(self, "points", self.points)
-        check_simplex(self, "distributions", self.distributions)
+    def describe_buffers(self) -> dict[str, str]:
+        return {"points": "N F: finite", "distributions": "N C: distributions", "weights": "N: positive"}
 
     def evidence(self, features: Tensor) -> Evidence:
         """Return the neighbours of one instance (F,), the nearest first."""

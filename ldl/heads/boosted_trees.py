@@ -33,7 +33,7 @@ from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, take
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_trees, longest_path, refuse
+from ldl.validation.tensors import check_trees, longest_path, refuse
 
 DEPTHS = (2, 4, 10)
 """Depths that are tried, because the best order of interactions between features differs between tables."""
@@ -191,25 +191,28 @@ class BoostedTrees(FittedHead):
         """The trees."""
         return FlatForest.of(self)
 
+    def describe_buffers(self) -> dict[str, str]:
+        return {
+            "roots": "K",
+            "feature": "M: -1 <= number < F",
+            "threshold": "M: not NaN",
+            "missing_left": "M: bool",
+            "child": "M",
+            "values": "L W: finite",
+            "start": "C: finite",
+            "importances": "F",
+            "validation_loss": "",
+        }
+
     def check_state(self) -> None:
         """Raise LDLError unless the buffers are trees of this depth with finite steps in their leaves."""
-        sizes = check_shapes(
-            self, {"C": len(self.labels), "F": self.in_features}, roots="K", feature="M", threshold="M",
-            missing_left="M", child="M", values="L W", start="C", importances="F", validation_loss="",
-        )  # fmt: skip
-        forest = self.forest
-        if sizes["W"] not in (1, len(self.labels)) or (sizes["W"] == 1 and sizes["K"] % len(self.labels)):
-            refuse(self, "values", f"has {sizes['W']} labels in the leaves of {sizes['K']} trees")
-        check_range(self, "feature", forest.feature, self.in_features, -1)
+        super().check_state()
+        forest, labels = self.forest, len(self.labels)
+        trees, (leaves, width) = len(forest.roots), forest.values.shape
+        if width not in (1, labels) or (width == 1 and trees % labels):
+            refuse(self, "values", f"has {width} labels in the leaves of {trees} trees")
         deepest = max(DEPTHS) if self.depth is None else self.depth
-        self._longest = check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], deepest)
-        if bool(forest.threshold.isnan().any()):
-            refuse(self, "threshold", "holds NaN")
-        kind = None if forest.missing_left is None else forest.missing_left.dtype
-        if kind != torch.bool:
-            refuse(self, "missing_left", f"is of {kind}, not of bool")
-        check_numbers(self, "values", forest.values)
-        check_numbers(self, "start", self.start)
+        self._longest = check_trees(self, forest.roots, forest.feature >= 0, forest.child, leaves, deepest)
 
     def summary(self) -> dict[str, float]:
         """Return the number of rounds, and the validation loss if there is one."""

@@ -24,10 +24,6 @@ from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.validation.tensors import (
-    check_buffers,
-    check_range,
-    check_shapes,
-    check_simplex,
     check_trees,
     longest_path,
     refuse,
@@ -172,25 +168,33 @@ class CostSensitiveForest(FittedHead):
         value = self._mean(features, self.leaf_values)
         return value.squeeze(-1) if self.labels.ndim == 1 else value
 
+    def describe_buffers(self) -> dict[str, str]:
+        mapped = "D" if len(self.landmark) else "F"
+        return {
+            "centre": "F: finite",
+            "scale": ": positive",
+            "landmark": "Z F: finite",
+            "root": "Z D: finite" if len(self.landmark) else "Z Z: finite",
+            "roots": "T",
+            "split": "M: -1 <= number < I",
+            "child": "M",
+            "threshold": "M: finite",
+            "columns": f"I S: 0 <= number < {mapped}",
+            "weights": "I S: finite",
+            "sizes": "L: 1 <= number <= R",
+            "rows": f"R: 0 <= number <= {MOST_COUNT}",
+            "draws": f"R: 1 <= number <= {MOST_COUNT}",
+            "leaf_targets": "L C: distributions",
+            "leaf_values": f"L {self.labels.ndim}: finite",
+        }
+
     def check_state(self) -> None:
         """Raise LDLError unless the buffers are a forest and a map of the features."""
-        sizes = check_shapes(
-            self, {"C": len(self.labels), "F": self.in_features, "V": self.labels.ndim}, centre="F", scale="",
-            landmark="Z F", root="Z D" if len(self.landmark) else "Z Z", roots="T", split="M", child="M", threshold="M",
-            columns="I S", weights="I S", sizes="L", rows="R", draws="R", leaf_targets="L C", leaf_values="L V",
-        )  # fmt: skip
+        super().check_state()
         forest = self.forest
-        check_range(self, "split", forest.split, sizes["I"], -1)
-        check_range(self, "columns", forest.columns, sizes["D" if sizes["Z"] else "F"])
-        self._longest = check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"], self.depth)
-        for name, most in (("sizes", sizes["R"]), ("rows", MOST_COUNT), ("draws", MOST_COUNT)):
-            check_range(self, name, getattr(self, name), most + 1, 0 if name == "rows" else 1)
-        if (total := int(forest.sizes.sum())) != sizes["R"]:
-            refuse(self, "sizes", f"sums to {total}, not to the {sizes['R']} rows of the leaves")
-        if not self.scale > 0:
-            refuse(self, "scale", f"is {float(self.scale)}, not positive")
-        check_buffers(self, "centre", "scale", "landmark", "root", "threshold", "weights", "leaf_values")
-        check_simplex(self, "leaf_targets", self.leaf_targets)
+        self._longest = check_trees(self, forest.roots, forest.split >= 0, forest.child, len(forest.sizes), self.depth)
+        if (total := int(forest.sizes.sum())) != len(forest.rows):
+            refuse(self, "sizes", f"sums to {total}, not to the {len(forest.rows)} rows of the leaves")
 
     def map(self, features: Tensor) -> Tensor:
         """Map features (B, F) to inputs of the trees (B, D), in the precision of the head's buffers."""

@@ -17,7 +17,6 @@ from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, one_thread
 from ldl.moved import old_names
 from ldl.options import buffer, option, options
-from ldl.validation.tensors import check_buffers, check_range, check_shapes, check_simplex
 
 __getattr__ = old_names(__name__)
 
@@ -99,16 +98,14 @@ class DSNA(CostSensitiveForest):
         self.targets = rows.target.to(torch.float64, copy=True)
         self.codes = self._codes(self.targets, self._values(self.targets, rows.value)).to(torch.float64, copy=True)
 
-    def check_state(self) -> None:
-        """Raise LDLError for a wrong forest or wrong training rows."""
-        super().check_state()
-        width = self.root.shape[1] if len(self.landmark) else self.in_features
-        codes = self.labels.ndim or len(self.labels)
-        lengths = {"C": len(self.labels), "D": width, "V": codes}
-        check_shapes(self, lengths, points="N D", targets="N C", codes="N V")
-        check_range(self, "rows", self.forest.rows, len(self.points))
-        check_buffers(self, "points", "codes")
-        check_simplex(self, "targets", self.targets)
+    def describe_buffers(self) -> dict[str, str]:
+        mapped = "D" if len(self.landmark) else "F"
+        return super().describe_buffers() | {
+            "points": f"N {mapped}: finite",
+            "targets": "N C: distributions",
+            "codes": f"N {self.labels.ndim or len(self.labels)}: finite",
+            "rows": "R: 0 <= number < N",
+        }
 
     def forward(self, features: Tensor) -> Tensor:
         """The combined distribution of the neighbours: (..., F) to (..., C), at least float32."""

@@ -21,7 +21,7 @@ from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl, mean_of
 from ldl.options import buffer, option, options
-from ldl.validation.tensors import check_range, check_simplex, refuse
+from ldl.validation.tensors import check_range, refuse
 
 PAPERS_BATCHES = 100
 
@@ -113,12 +113,14 @@ class LDLF(AlternatingHead):
         self._observed = 0
         self._step = 0
 
+    def describe_buffers(self) -> dict[str, str]:
+        units = self.members * self.outputs if self.outputs else self.units.numel()
+        return {"units": f"...: 0 <= number < {units}", "leaves": "...: distributions"}
+
     def check_state(self) -> None:
         """Raise LDLError if split nodes name unknown units, or leaves hold no distributions."""
         super().check_state()
         self._step = int(self.steps)
-        check_range(self, "units", self.units, self.members * self.outputs if self.outputs else self.units.numel())
-        check_simplex(self, "leaves", self.leaves)
 
     def route(self, features: Tensor) -> Tensor:
         """Return routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""

@@ -15,7 +15,6 @@ from ldl.methods.rows import Rows
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.validation.tensors import check_buffers, check_shapes
 
 
 @options
@@ -82,11 +81,9 @@ class MaxEnt(FittedHead):
         self.weight.copy_(both[:, :-1])
         self.bias.copy_(both[:, -1])
 
-    def check_state(self) -> None:
-        """Raise LDLError unless the buffers are weights."""
-        chosen = {} if self.l2 is not None else {"chosen_l2": ""}
-        check_shapes(self, {"C": len(self.labels), "F": self.in_features}, weight="C F", bias="C", **chosen)
-        check_buffers(self, "weight", "bias")
+    def describe_buffers(self) -> dict[str, str]:
+        chosen = {"chosen_l2": ""} if self.l2 is None else {}
+        return {"weight": "C F: finite", "bias": "C: finite", **chosen}
 
     def summary(self) -> dict[str, float]:
         """Return the penalty, if it was chosen."""

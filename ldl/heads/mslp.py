@@ -17,7 +17,6 @@ from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows, traced
 from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
-from ldl.validation.tensors import check_buffers, check_shapes, check_simplex
 
 
 @options
@@ -113,15 +112,17 @@ class MSLP(FittedHead):
         self.points = self.embed(features) if spread else self.projection.new_zeros(1, 1)
         self.distributions = target.clone() if spread else target.mean(0, keepdim=True)
 
-    def check_state(self) -> None:
-        """Raise LDLError unless the buffers are an embedding of points with distributions."""
+    def describe_buffers(self) -> dict[str, str]:
         mapped, root = ("D", "Z D") if len(self.landmark) else ("F", "Z Z")
-        check_shapes(
-            self, {"C": len(self.labels), "F": self.in_features}, landmark="Z F", root=root, width="", centre=mapped,
-            projection=f"{mapped} E", points="N E", distributions="N C",
-        )  # fmt: skip
-        check_buffers(self, "landmark", "root", "width", "centre", "projection", "points")
-        check_simplex(self, "distributions", self.distributions)
+        return {
+            "landmark": "Z F: finite",
+            "root": f"{root}: finite",
+            "width": ": finite",
+            "centre": f"{mapped}: finite",
+            "projection": f"{mapped} E: finite",
+            "points": "N E: finite",
+            "distributions": "N C: distributions",
+        }
 
     def embed(self, features: Tensor) -> Tensor:
         """Embed features (..., F) as (..., l), in the precision of the weights also under autocast."""

@@ -25,10 +25,9 @@ from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.methods.training_rows import check_rows
 from ldl.metrics.functional import kl
-from ldl.options import buffer, check_options, option, options
+from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.protocols import kfold
-from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
 
 
 @options
@@ -80,10 +79,9 @@ class Pool(FittedHead):
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Build the members, with equal weights until fitted. Raises LDLError, which names the member."""
-        check_options(self)
+        super().build(in_features, labels)
         if not len(self.members):
             raise LDLError("Pool.members is empty; name one head or more")
-        super().build(in_features, labels)
         for number, member in enumerate(self.members):
             if not isinstance(member, FittedHead):
                 name = type(member).__name__
@@ -148,17 +146,12 @@ class Pool(FittedHead):
         inner = {f"inner_kl_{name}": float(each) for name, each in zip(self.names, self.member_kl)}
         return {**weights, **inner, "inner_kl_pool": float(self.pool_kl)}
 
-    def check_state(self) -> None:
-        """Raise LDLError for wrong weights or a wrong base; members check their own state."""
-        check_shapes(self, {"M": len(self.members)}, weights="M", member_kl="M", pool_kl="")
-        if self.mean != "multiplicative":
-            check_simplex(self, "weights", self.weights)
-            return
-        check_shapes(self, {"C": len(self.labels)}, base="C")
-        check_simplex(self, "base", self.base)
-        check_numbers(self, "weights", self.weights)
-        if float(self.weights.min()) < 0:
-            refuse(self, "weights", f"has {float(self.weights.min()):g}, below 0")
+    def describe_buffers(self) -> dict[str, str]:
+        members = len(self.members)
+        rules = {"weights": f"{members}: distributions", "member_kl": f"{members}", "pool_kl": ""}
+        if self.mean == "multiplicative":
+            rules |= {"weights": f"{members}: not negative", "base": "C: distributions"}
+        return rules
 
     def _fit_weights(self, rows: Rows, base: Tensor, collective: Collective) -> None:
         """Fit the weights to out-of-fold predictions; ``base`` (C,) is the mean distribution."""

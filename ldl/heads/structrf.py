@@ -25,7 +25,7 @@ from ldl.metrics.functional import kl, mean_of
 from ldl.moved import old_names
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_simplex, check_trees, longest_path
+from ldl.validation.tensors import check_trees, longest_path
 
 __getattr__ = old_names(__name__)
 
@@ -176,17 +176,23 @@ class StructRF(FittedHead):
         """The trees."""
         return FlatForest.of(self)
 
+    def describe_buffers(self) -> dict[str, str]:
+        return {
+            "roots": "K",
+            "feature": "M: -1 <= number < F",
+            "threshold": "M: finite",
+            "child": "M",
+            "values": "L C: distributions",
+            "importances": "F",
+            "out_of_bag_kl": "",
+        }
+
     def check_state(self) -> None:
         """Raise LDLError unless the buffers are a forest of this depth with distributions in its leaves."""
-        sizes = check_shapes(
-            self, {"C": len(self.labels), "F": self.in_features}, roots="K", feature="M", threshold="M", child="M",
-            values="L C", importances="F", out_of_bag_kl="",
-        )  # fmt: skip
+        super().check_state()
         forest = self.forest
-        check_range(self, "feature", forest.feature, self.in_features, -1)
-        self._longest = check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
-        check_numbers(self, "threshold", forest.threshold)
-        check_simplex(self, "values", forest.values)
+        inner, leaves = forest.feature >= 0, len(forest.values)
+        self._longest = check_trees(self, forest.roots, inner, forest.child, leaves, self.depth)
 
     def summary(self) -> dict[str, float]:
         """Return the out-of-bag estimate, if there is one."""

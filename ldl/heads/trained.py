@@ -24,7 +24,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import Mean, pool
 from ldl.methods.rows import Rows, check_weight
 from ldl.methods.training_rows import check_rows
-from ldl.options import buffer, check_options, option, options
+from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.schedule import WarmupCosine
 
@@ -73,11 +73,10 @@ class Trained(ScalingHead):
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Build the repeats and the buffers of the scaling. Raises LDLError for a head of another kind."""
-        check_options(self)
+        super().build(in_features, labels)
         if isinstance(self.head, FittedHead) or self.head.takes_bags:
             name = type(self.head).__name__
             raise LDLError(f"Trained.head {name} must take single rows and learn by gradient, as LDLF and Softmax do")
-        super().build(in_features, labels)
         members = []
         for number in range(self.repeats):
             with self._drawing(number):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling, scale
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.head import FittedHead, Head, ImageHead
 from ldl.heads.max_ent import MaxEnt
 from ldl.labels import LabelSpace
@@ -22,8 +22,7 @@ from ldl.methods.opinion_pool import pool
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import traced
 from ldl.methods.training_rows import check_rows
-from ldl.options import buffer, check_options, option, options
-from ldl.validation.tensors import check_shapes
+from ldl.options import buffer, option, options
 
 PREFIX = "scaling_"
 """Prefix of the buffers of a scaling."""
@@ -70,11 +69,12 @@ class ScalingHead(FittedHead):
         scaled = self._scaler.transform(rows.detach().cpu().numpy())
         return torch.from_numpy(scaled).to(features).reshape(features.shape)
 
+    def describe_buffers(self) -> dict[str, str]:
+        return {name: SHAPES.get(name.removeprefix(PREFIX), "F") for name in self.exact}
+
     def check_state(self) -> None:
         """Raise LDLError if a parameter is not finite or the buffers are no scaling of this kind."""
         super().check_state()
-        shapes = {name: SHAPES.get(name.removeprefix(PREFIX), "F") for name in self.exact}
-        check_shapes(self, {"F": self.in_features}, **shapes)
         learned = {name: torch.from_numpy(array) for name, array in self._scaler.learned.items()}
         self._scaler.load_state_dict({"kind": self.scaling, "clip": self.clip, **learned})
 
@@ -99,12 +99,11 @@ class _Wrapper(FittedHead):
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Build the head. Raises LDLError for a head that is not fitted on rows."""
-        check_options(self)
+        super().build(in_features, labels)
         head = self.head
         if not isinstance(head, FittedHead) or isinstance(head, ImageHead) or head.takes_bags:
             fix = self.fix_images if isinstance(head, FittedHead) else self.fix_gradient
             raise LDLError(f"{type(self).__name__}.head {type(head).__name__} is not fitted on rows; {fix}")
-        super().build(in_features, labels)
         head.build(in_features, labels)
 
     def summary(self) -> dict[str, float]:
@@ -234,10 +233,8 @@ class Mirrored(_Wrapper):
         if self.mirror is None:
             return np.arange(count)
         if self.mirror == "lbp":
-            try:
+            with naming("Mirrored.mirror lbp"):
                 return mirrored_bins(count)
-            except LDLError as error:
-                raise LDLError(f"Mirrored.mirror lbp: {error}") from None
         mirror = np.array(self.mirror, dtype=np.int64)
         if len(mirror) != count or not np.array_equal(np.sort(mirror), np.arange(count)):
             raise LDLError(f"Mirrored.mirror has {len(mirror)} numbers; it takes each of 0 to {count - 1} once")

@@ -16,7 +16,7 @@ from torch import Tensor
 from ldl.data.images.listed import listed_files
 from ldl.data.images.locators import Detector, find_locator
 from ldl.data.pictures import list_pictures, read_picture, upright
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.inference.inputs import Inputs
 from ldl.tables import open_named
 from ldl.tables.entries import as_array
@@ -62,21 +62,17 @@ def crops_of(
             )
 
         def crop_of(row: int) -> np.ndarray:
-            try:
+            with naming(named(row)):
                 return crop(read(sources[row]), None if places is None else places[row], size, margin)
-            except LDLError as error:
-                raise LDLError(f"{named(row)}: {error}") from error
 
         return Inputs(len(sources), lambda rows: pipeline.batch([crop_of(row) for row in rows], rows), names)
     detected, crops = [], []
     for number, source in enumerate(sources):
         # A photograph is read once, and only its crops are kept.
         image = read(source)
-        try:
+        with naming(named(number)):
             detected.append(detector(image))
             crops += [crop(image, face.anchor(alignment), size, margin) for face in detected[-1]]
-        except LDLError as error:
-            raise LDLError(f"{named(number)}: {error}") from error
     if not crops:
         raise LDLError(f"{detector.name} finds no face in any of {len(sources)} images; leave the detector out")
     picture_of = np.repeat(np.arange(len(sources)), [len(objects) for objects in detected])

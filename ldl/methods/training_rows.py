@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.methods.rows import Rows
 from ldl.validation.tensors import off_simplex
 
@@ -35,7 +35,9 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     if size < SCRATCH_FILE_BYTES:
         return np.zeros(shape, dtype)
     folder = Path(os.environ.get("LDL_CACHE") or Path.home() / ".cache" / "ldl") / "scratch"
-    try:
+    size_in_words = f"{size / 1e9:.1f} GB for the time of the fit"
+    fix = "free space there or set LDL_CACHE to another folder"
+    with explaining(f"{folder} cannot take {size_in_words}", fix, (OSError,)):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.truncate(size)
@@ -43,11 +45,6 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
                 # A full disk is an error here; later it would kill the process.
                 os.posix_fallocate(file.fileno(), 0, size)
             return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
-    except OSError as error:
-        raise LDLError(
-            f"{folder} cannot take {size / 1e9:.1f} GB for the time of the fit ({error.strerror}); free space there "
-            "or set LDL_CACHE to another folder"
-        ) from None
 
 
 def blocks(table: ArrayOrTensor, size: int | None = None) -> Iterator[tuple[int, ArrayOrTensor]]:

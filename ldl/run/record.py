@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
-from ldl.checkpoint import CHECKPOINT_KEY
+from ldl.checkpoint import CHECKPOINT_KEY, OPTIONS_KEY
 from ldl.command.arguments import Argument, argument
 from ldl.command.configs import class_name, read_config
 from ldl.data.base import LDLDataModule
@@ -34,9 +34,6 @@ from ldl.tables.csv_table import MARKS
 from ldl.task import Task
 from ldl.validation.yaml_text import resolved
 
-KEY = "options"
-"""Entry of a checkpoint: the configuration of its run."""
-
 ROWS_KEY = "trained_on"
 """Entry of a checkpoint: a digest of the data, and the part of the split of each instance."""
 TRAIN, VAL = 1, 2
@@ -51,7 +48,7 @@ class Record(pl.Callback):
         self.content = content
 
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        checkpoint[KEY] = {"given": self.content}
+        checkpoint[OPTIONS_KEY] = {"given": self.content}
 
 
 def check_resumed(checkpoint: dict[str, Any], path: str, content: dict[str, Any]) -> None:
@@ -101,7 +98,7 @@ def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, 
 
 def _saved(checkpoint: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the configuration of a checkpoint's run; empty if it is unknown."""
-    kept, beside = checkpoint.get(KEY), Path(path).parent.parent / "config.yaml"
+    kept, beside = checkpoint.get(OPTIONS_KEY), Path(path).parent.parent / "config.yaml"
     saved = kept.get("given") if isinstance(kept, dict) else resolved(read_config(beside)) if beside.is_file() else {}
     return saved if isinstance(saved, dict) else {}
 
@@ -160,7 +157,7 @@ def identity(data: LDLDataModule) -> str:
     if data.values is not None:
         content = np.asarray(data.values, dtype=np.float64)[rows].tobytes()
     elif "target" in data.columns:
-        content = data.columns["target"][torch.from_numpy(rows)].numpy().tobytes()
+        content = data.observed_target[torch.from_numpy(rows)].numpy().tobytes()
     else:
         content = "\n".join((data.names or [""] * data.size)[row] for row in rows).encode()
     return hashlib.sha256(f"{data.size}\n".encode() + content).hexdigest()

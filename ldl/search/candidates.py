@@ -12,7 +12,7 @@ from ldl.command.command_line import parse_anew
 from ldl.command.config import Config
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.jobs.folds import all_folds
 from ldl.jobs.identity import content_digest, data_text, deciding_options, split_of
 from ldl.jobs.store import digest
@@ -46,7 +46,7 @@ class RunCandidate(Candidate):
         self.settings = entry.settings(file.fixed)
         self._opened = opened
         cheaper = entry.tuning if len(self.settings) > 1 else {}
-        try:
+        with naming(f"candidate {name}"):
             self._runs = [_CandidateRun(parse_anew(file.command(entry, setting))) for setting in self.settings]
             self._cheap_runs = [
                 _CandidateRun(parse_anew(file.command(entry, {**setting, **cheaper}))) if cheaper else run
@@ -58,8 +58,6 @@ class RunCandidate(Candidate):
                 for choosing in (False, True):
                     run = self._run(setting, choosing)
                     run.config.instantiate("model").build(data.labels, data.input_shape)
-        except LDLError as error:
-            raise LDLError(f"candidate {name}: {error}") from error
 
     @property
     def head(self) -> str:
@@ -182,7 +180,7 @@ def _have_same_rows(data: LDLDataModule, other: LDLDataModule) -> bool:
         return True
     if not have_same_tests(data, other):
         return False
-    targets = zip(*(pieces(each.columns["target"]) for each in (data, other)))
+    targets = zip(*(pieces(each.observed_target) for each in (data, other)))
     return all(torch.equal(ours, others) for ours, others in targets)
 
 

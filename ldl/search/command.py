@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ldl.command.options import CommandParser, check_replaceable
-from ldl.errors import LDLError
+from ldl.errors import explaining
 from ldl.search.runs import as_table, comparison, find_run, find_runs, listing, select
 
 
@@ -43,8 +43,6 @@ def runs(args: list[str]) -> None:
         print(line, file=sys.stderr)
     if options.csv:
         check_replaceable(options.csv, "--csv", "folder,when,data,protocol,")
-        try:
+        with explaining(f"--csv {options.csv} cannot be written", "give another file", (OSError,)):
             shown.to_csv(options.csv, index=False, errors="backslashreplace")
-        except OSError as error:
-            raise LDLError(f"--csv {options.csv} cannot be written: {error.strerror}; give another file") from error
         print(f"{len(shown)} runs: {options.csv}")

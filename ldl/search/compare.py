@@ -36,6 +36,7 @@ from ldl.search.selection import ALL, FoldNumber, Selection, choose_and_test
 from ldl.search.statistics import Outcome, draw_ranks, spread
 
 TABLE_HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
+"""Columns of the table; with votes, their NLL follows the KL."""
 
 
 def compare(command: Command) -> None:
@@ -130,16 +131,23 @@ def _open(file: ComparisonFile, specs: dict[str, str]) -> dict[str, RunCandidate
 # The report.
 
 
+def header(outcome: Outcome) -> list[str]:
+    """Return the header of :func:`table`."""
+    return [*TABLE_HEADER[:2], *(["vote NLL"] if outcome.vote_nll else []), *TABLE_HEADER[2:]]
+
+
 def table(outcome: Outcome) -> list[list[str]]:
-    """Return the rows below :data:`TABLE_HEADER`, the lowest mean KL first and failed candidates last."""
+    """Return the rows below :func:`header`, the lowest mean KL first and failed candidates last."""
     ranks, tests = dict(zip(outcome.kl, outcome.ranks.mean(0))), outcome.p
     rows = []
     for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
         p = tests[name]
         test = "best" if name == outcome.best else _p_text(p)
         seconds = f"{outcome.seconds(name):.2f}"
-        rows.append([name, spread(outcome.kl[name], 4), test, f"{ranks[name]:.1f}", seconds])
-    return rows + [[name, "failed", "", "", ""] for name in outcome.failed]
+        losses = [spread(losses[name], 4) for losses in (outcome.kl, outcome.vote_nll) if losses]
+        rows.append([name, *losses, test, f"{ranks[name]:.1f}", seconds])
+    empty = [""] * (len(header(outcome)) - 2)
+    return rows + [[name, "failed", *empty] for name in outcome.failed]
 
 
 def _p_text(p: float) -> str:
@@ -165,7 +173,12 @@ def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
         "the folds, corrected for the training rows that they share (Nadeau & Bengio 2003) and for the number of "
         "candidates (Holm)."
     )
-    lines = [protocol, "", markdown(TABLE_HEADER, rows), "", f"{outcome.reason}.", "", *_chosen_settings(outcome)]
+    if outcome.vote_nll:
+        protocol += (
+            " The vote NLL is the KL plus the entropy of the votes, which is the same for all candidates, so p and "
+            "ranks hold for both."
+        )
+    lines = [protocol, "", markdown(header(outcome), rows), "", f"{outcome.reason}.", "", *_chosen_settings(outcome)]
     lines += [f"- {as_text(name)} failed: {as_text(reason)}" for name, reason in outcome.failed.items()]
     (folder / "table.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8", errors=ESCAPED)
     if len(outcome.kl) > 1:
@@ -184,8 +197,10 @@ def _candidates(outcome: Outcome) -> list[dict[str, Any]]:
     for name, rows in outcome.results.items():
         entry: dict[str, Any] = {"name": name, "error": outcome.failed.get(name)}
         entry |= dict.fromkeys(("kl", "p", "seconds"))
-        if (kl := outcome.kl.get(name)) is not None:
-            entry["kl"] = {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))}
+        for metric, losses in (("kl", outcome.kl), ("vote_nll", outcome.vote_nll)):
+            if name in losses:
+                entry[metric] = {"mean": float(losses[name].mean()), "std": float(losses[name].std(ddof=1))}
+        if name in outcome.kl:
             entry |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
         folds = [{key: row.get(key) for key in ("fold", "setting", "measures")} for row in rows]
         entries.append({**entry, "folds": folds})
@@ -215,7 +230,7 @@ def setting_text(setting: dict[str, Any]) -> str:
 def _show(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
     title = f"{facts['data']}, {facts['protocol']}, {facts['folds']} folds"
     shown = Table(title=Text(title), caption=_leakage(facts["leak"]))
-    for number, name in enumerate(TABLE_HEADER):
+    for number, name in enumerate(header(outcome)):
         shown.add_column(name, justify="right" if number else "left")
     for row in table(outcome):
         shown.add_row(*map(Text, row))

@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of, did_you_mean
 from ldl.metrics.registry import higher_is_better, main_metrics
 from ldl.options import names_with_role
 from ldl.plugins import discover
@@ -239,9 +239,7 @@ def as_table(runs: Sequence[RunSummary], by: str = "when") -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=None if rows else ["folder", *COLUMNS, "seed"]).astype({"seed": "Int64"})
     if by == "when" or frame.empty:
         return frame
-    if by not in frame:
-        near = did_you_mean(by, frame.columns)
-        raise LDLError(f"--sort {by}: no run has this metric{near}; give one of {', '.join(frame.columns)}")
+    check_one_of("--sort", by, frame.columns)
     return frame.sort_values(by, ascending=by in COLUMNS or _direction(by) >= 0, kind="stable")
 
 

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from ldl.command.arguments import dotted, plain, typed
 from ldl.command.command_line import Command
 from ldl.command.configs import find_config, read_config, read_option
-from ldl.command.messages import no_option_of
-from ldl.command.values import read_value
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.options import Option
 from ldl.search.comparison import read_options
 from ldl.search.selection import Setting
-from ldl.tables.entries import read_number
 from ldl.validation.yaml_text import dump, resolve, resolved
 
 if TYPE_CHECKING:
@@ -29,7 +26,6 @@ Number = int | float
 
 PLAN_PREFIX = "--tune."
 """Beginning of command-line options that replace those of the file."""
-DIMENSION_KEYS = ("values", "min", "max", "step", "log")
 DIMENSION_FORMS = "{values: [a, b]}, {min: 1, max: 8}, {min: 1, max: 8, step: 2} or {min: 0.0001, max: 0.1, log: true}"
 
 
@@ -107,45 +103,43 @@ def read_space(entries: Any) -> list[Dimension]:
     return [_read_dimension(str(name), entry) for name, entry in entries.items()]
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """Form of a dimension in a file: values alone, or a range with a step or a logarithm."""
+
+    values: list[Any] | None = None
+    min: int | float | None = None
+    max: int | float | None = None
+    step: int | float | None = None
+    log: bool = False
+
+
 def _read_dimension(name: str, entries: Any) -> Dimension:
     where = f"tune.space.{name}"
     if not isinstance(entries, dict):
         raise LDLError(f"{where} is {entries!r}, but must be one of {DIMENSION_FORMS}")
-    if unknown := [key for key in entries if key not in DIMENSION_KEYS]:
-        raise LDLError(no_option_of(where, str(unknown[0]), DIMENSION_KEYS))
     entries = {name: typed(where, entry) if name == "values" else resolved(entry) for name, entry in entries.items()}
-    if "values" in entries:
-        values = entries["values"]
-        distinct = {json.dumps(value) for value in values} if isinstance(values, list) else set()
-        if len(entries) > 1 or not 2 <= len(distinct) == len(values):
+    entry = read_options(_Entry, entries, where, {})
+    low, high, step, log = entry.min, entry.max, entry.step, entry.log
+    if entry.values is not None:
+        distinct = {json.dumps(value) for value in entry.values}
+        if len(entries) > 1 or not 2 <= len(distinct) == len(entry.values):
             raise LDLError(
                 f"{where} is {entries}, but values must be a list of two or more, each another, and stand alone"
             )
-        return Dimension(name, tuple(values))
-    log = read_value(entries.get("log", False), (bool,))
-    if not isinstance(log, bool):
-        raise LDLError(f"{where}: log is {log!r}, but must be true or false")
-    if not {"min", "max"} <= set(entries) or (log and "step" in entries):
+        return Dimension(name, tuple(entry.values))
+    if low is None or high is None or (log and step is not None):
         raise LDLError(f"{where} is {entries}, but must be one of {DIMENSION_FORMS}")
-    low, high = _read_number(where, "min", entries["min"]), _read_number(where, "max", entries["max"])
-    step = None if entries.get("step") is None else _read_number(where, "step", entries["step"])
     if not low < high:
         raise LDLError(f"{where} is empty: min {low} must be below max {high}")
     if log and low <= 0:
         raise LDLError(f"{where}: min {low} has no logarithm; give one above 0, or leave log out")
     if step is not None and not 0 < step <= high - low:
         raise LDLError(f"{where}: step {step} must be above 0 and at most max - min, {high - low:g}")
-    dimension = Dimension(name, (), low, high, step, bool(log))
+    dimension = Dimension(name, (), low, high, step, log)
     if not all(isinstance(number, int) for number in (low, high, step or 0)):
         dimension = dimension.as_floats()
     return dimension if step is None else replace(dimension, high=dimension.points[-1])
-
-
-def _read_number(where: str, key: str, value: Any) -> Number:
-    number = read_number(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-        raise LDLError(f"{where}: {key} is {value!r}, but must be a number")
-    return number
 
 
 def _steps(low: Number, high: Number, step: Number) -> Iterator[Number]:
@@ -230,10 +224,8 @@ def read_tuning(command: Command) -> TuneFile:
         tune[option.name.removeprefix(PLAN_PREFIX)] = resolve(value) if isinstance(value, str) else value
     space = tune.pop("space", None)
     plan = read_plan(resolved(tune), f"{path}: tune")
-    try:
+    with naming(str(path)):
         dimensions = read_space(space)
-    except LDLError as error:
-        raise LDLError(f"{path}: {error}") from None
     fixed = {each.option for each in command.arguments}
     free = [dimension for dimension in dimensions if plain(dimension.name) not in fixed]
     if not free:

@@ -176,12 +176,15 @@ class Outcome:
         results: Results of each candidate by fold: first the mean predictor, then the simplest candidate.
         ratio: Test rows per training row, for :func:`p_value`.
         kl: (folds,) mean KL of each candidate that has not failed.
+        vote_nll: (folds,) mean vote NLL of each of them; empty if the labels are no votes. It is the KL plus the
+            entropy of the votes, which all candidates share, so tests and ranks by KL hold for it.
         failed: The reason of each failure, in one line.
     """
 
     results: dict[str, list[Result]]
     ratio: float | None = None
     kl: dict[str, np.ndarray] = field(init=False, default_factory=dict)
+    vote_nll: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -191,6 +194,8 @@ class Outcome:
                 self.failed[name] = reason
             else:
                 self.kl[name] = np.array([row["measures"]["kl"] for row in rows])
+                if all("vote_nll" in row["measures"] for row in rows):
+                    self.vote_nll[name] = np.array([row["measures"]["vote_nll"] for row in rows])
 
     @property
     def best(self) -> str:

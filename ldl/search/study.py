@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ldl.charts.drawing import new_figure, save
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.jobs.workers import one_line
 from ldl.reports.files import write_csv
 from ldl.run.run_dir import SEARCHES
@@ -37,10 +37,8 @@ MAX_DRAWN_FOLDS = 10
 
 def load_optuna() -> Any:
     """Return the library. Raises LDLError if it is not installed."""
-    try:
+    with explaining("--stage tune needs Optuna", "pip install 'ldl[tune]'", (ImportError,)):
         import optuna
-    except ImportError:
-        raise LDLError("--stage tune needs Optuna: pip install 'ldl[tune]'") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

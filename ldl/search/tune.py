@@ -28,7 +28,7 @@ from ldl.command.command_line import Command, parse_anew
 from ldl.command.config import Config
 from ldl.command.messages import program, user_errors
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of, naming
 from ldl.jobs.crossval import configured_folds
 from ldl.jobs.folds import FoldResult, Folds, all_folds
 from ldl.jobs.identity import content_digest, data_text, deciding_options, file_digests, source_digests
@@ -147,8 +147,7 @@ def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
         for each in metrics_for(data.labels, task.gives_maps)
         if each.of in kinds and not each.detail and each.higher_is_better is not None
     ]
-    if metric not in metrics:
-        raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(metrics)}{did_you_mean(metric, metrics)}")
+    check_one_of("tune.metric", metric, metrics)
     return bool(higher_is_better(metric))
 
 
@@ -157,7 +156,7 @@ def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimen
 
     Returns a range of floats if the option takes any number.
     """
-    try:
+    with naming(f"tune.space.{dimension.name}"):
         _check_role(plain(dimension.name), data)
         for value in dimension.ends:
             config = parse_anew(file.command({dimension.name: value}))
@@ -168,8 +167,6 @@ def _checked(dimension: Dimension, file: TuneFile, data: LDLDataModule) -> Dimen
                 if not have_same_tests(other, data):
                     raise LDLError(f"{value} tests other rows, or has other labels, than the run; {SAME_INSTANCES}")
             _ = Parts(config, data).task
-    except LDLError as error:
-        raise LDLError(f"tune.space.{dimension.name}: {error}") from error
     # The parser converts a whole number to a float if the option is a float.
     parsed = {plain(name): value for name, value in config.values.items()}
     takes_floats = isinstance(parsed.get(plain(dimension.name)), float)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, did_you_mean, explaining
 from ldl.tables.entries import LARGEST, MISSING, as_text, check_distinct_names, is_text, read_number, spelling
 from ldl.validation.files import kind_of, read_text
 
@@ -80,7 +80,7 @@ class CsvTable:
             return pandas.DataFrame({name: [] for name in names}, index=range(len(self)))
         if tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1):  # later versions round as Python does
             options["float_precision"] = "round_trip"
-        try:
+        with explaining(f"{self.path} cannot be read as CSV", errors=(pandas.errors.ParserError,)):
             frame = pandas.read_csv(
                 io.StringIO(self.content),
                 sep=self.separator,
@@ -93,8 +93,6 @@ class CsvTable:
                 low_memory=False,
                 **{"na_values": SPELLED, **options},
             )
-        except pandas.errors.ParserError as error:
-            raise LDLError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())[:200]}") from None
         rows = self.records - self.records[0]
         frame = frame if len(rows) == len(frame) else frame.iloc[rows]
         # Selecting columns takes seconds if there are many.

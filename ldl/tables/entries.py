@@ -22,7 +22,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 
 MISSING = frozenset(("", "?", "nan", "-nan", "nat", "na", "n/a", "#n/a", "#na", "<na>", "null", "none"))
 """Lower-case words for a missing entry."""
@@ -153,16 +153,12 @@ def as_array(array: Any) -> np.ndarray:
     Raises:
         LDLError: Lists have unequal lengths, or the object is no array.
     """
-    try:
+    with explaining("inputs are no array", errors=(ValueError, TypeError, RuntimeError)):
         array = as_full(unmasked(array), "inputs")
         if isinstance(array, Tensor):
             array = array.detach().cpu()
             return (array.float() if array.dtype == torch.bfloat16 else array).numpy()
         return np.asarray(array)
-    except LDLError:
-        raise
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise LDLError(f"inputs are no array: {' '.join(str(error).split())[:160]}") from None
 
 
 def read_number(text: str) -> float:

@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.tables.entries import as_text, read_number, to_names, to_numbers
 from ldl.validation.archive import check_unpacked
-from ldl.validation.files import ABSENT, check_file, kind_of, library_errors, visible
+from ldl.validation.files import ABSENT, check_file, kind_of, visible
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """Name of a folder with a missing value."""
@@ -130,14 +130,12 @@ class Parquet:
 
     @cached_property
     def _opened(self) -> list[Any]:
-        try:
+        with explaining(f"{self.path}: reading Parquet needs pyarrow", "pip install 'ldl[parquet]'", (ImportError,)):
             from pyarrow import parquet
-        except ImportError:
-            raise LDLError(f"{self.path}: reading Parquet needs pyarrow; pip install 'ldl[parquet]'") from None
         opened = []
         for file in self.files:
             check_file(file, "data file", ABSENT)
-            with library_errors(file, "Parquet"):
+            with explaining(f"{file} cannot be read as Parquet"):
                 opened.append(parquet.ParquetFile(file))
                 check_unpacked(file, 8 * opened[-1].metadata.num_rows * opened[-1].metadata.num_columns)
         return opened
@@ -146,7 +144,7 @@ class Parquet:
         """Yield some columns part by part as data frames."""
         for file, opened, folders in zip(self.files, self._opened, self._folder_columns):
             inside = [name for name in names if name not in folders]
-            with library_errors(file, "Parquet"):
+            with explaining(f"{file} cannot be read as Parquet"):
                 for batch in opened.iter_batches(BLOCK_ROWS, columns=inside, use_threads=False):
                     yield batch.to_pandas(ignore_metadata=True).assign(**folders)[list(names)]
 

@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 
 from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 
-from ldl.errors import LDLError
+from ldl.errors import ANY_ERROR, LDLError, explaining
 
 ALWAYS_ACCEPTED_BYTES = 2**30
 """Unpacked size that any archive may have, in bytes."""
@@ -51,13 +51,12 @@ def check_archive(path: Path, packed: bool = True) -> None:
     Raises:
         LDLError: The archive would unpack to far more than its size.
     """
-    try:
+    errors = (zipfile.BadZipFile, ValueError, NotImplementedError)
+    with explaining(f"{path} cannot be read as an archive", errors=errors):
         if not zipfile.is_zipfile(path):
             return
         with zipfile.ZipFile(path) as archive:
             claimed = sum(member.file_size for member in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise LDLError(f"{path} cannot be read as an archive: {error}") from None
     check_unpacked(path, claimed, None if packed else path.stat().st_size)
 
 
@@ -80,13 +79,11 @@ def check_npy(name: Path | str, stream: IO[bytes], size: int) -> None:
         LDLError: The header is damaged, or claims objects, or more numbers than the file holds.
     """
     readers = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}
-    try:
-        shape, _, dtype = readers[version := read_magic(stream)](stream)
-    except KeyError:
-        raise LDLError(f"{name} is .npy of version {version}; save numbers, with np.save") from None
-    except Exception as error:  # Python's parser of the header has no common exception
-        reason = " ".join((str(error) or type(error).__name__).split())[:200]
-        raise LDLError(f"{name} cannot be read as .npy: {reason}") from None
+    # Python's parser of the header raises errors of any type, and MemoryError if brackets nest too deeply.
+    with explaining(f"{name} cannot be read as .npy", errors=ANY_ERROR):
+        if (version := read_magic(stream)) not in readers:
+            raise LDLError(f"{name} is .npy of version {version}; save numbers, with np.save")
+        shape, _, dtype = readers[version](stream)
     if dtype.hasobject:
         raise LDLError(
             f"{name} is an array of Python objects, which only pickle reads, and pickle may run code; save numbers "
@@ -127,7 +124,8 @@ def check_mat(path: Path) -> None:
     if not (order := _byte_order(bytes(content[:HEADER]))):
         return
     at, left = HEADER, most_unpacked(len(content))
-    try:
+    errors = (_Damaged, struct.error, zlib.error, ValueError)
+    with explaining(f"{path} cannot be read as .mat, it is damaged", "take another copy", errors):
         while at < len(content):
             kind, size = struct.unpack_from(f"{order}II", content, at)
             data, at = content[at + 8 : at + 8 + size], at + 8 + size
@@ -139,10 +137,6 @@ def check_mat(path: Path) -> None:
                 left -= len(unpacked)
                 (kind, data), *_ = _elements(memoryview(unpacked), order)
             _check_variable(Element(kind, data), order, 0)
-    except LDLError:
-        raise
-    except (_Damaged, struct.error, zlib.error, ValueError) as error:
-        raise LDLError(f"{path} cannot be read as .mat, it is damaged: {error}; take another copy") from None
 
 
 def _byte_order(header: bytes) -> str:

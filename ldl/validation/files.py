@@ -8,8 +8,6 @@ import os
 import stat
 import unicodedata
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from ldl.errors import LDLError
@@ -51,17 +49,6 @@ def check_file(path: Path, kind: str = "file", fix: str = "correct the path") ->
         reason = f": {getattr(error, 'strerror', error)}"
     shown = str(path).replace("\0", "\\0")
     raise LDLError(f"no {kind} at {shown if len(shown) <= 300 else f'...{shown[-100:]}'}{reason}; {fix}")
-
-
-@contextmanager
-def library_errors(path: Path, kind: str) -> Iterator[None]:
-    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
-    try:
-        yield
-    except (LDLError, MemoryError):
-        raise
-    except Exception as error:
-        raise LDLError(f"{path} cannot be read as {kind}: {' '.join(str(error).split())[:200]}") from error
 
 
 def data_folder(root: str | None = None) -> Path:

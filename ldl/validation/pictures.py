@@ -11,7 +11,7 @@ from typing import IO
 
 from PIL import Image, ImageFile
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.validation.files import check_file
 
 FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "AVIF", "TIFF", "GIF", "PPM")
@@ -33,11 +33,8 @@ def open_picture(path: Path, kind: str = "image", fix: str = "correct its path")
     Raises:
         LDLError: The file is absent, damaged, cut, or of a format that is not read.
     """
-    with opening(path, kind, fix) as picture:
-        try:
-            return decoded(picture)
-        except LDLError as error:
-            raise LDLError(f"{path} cannot be read as an image: {error}") from error
+    with opening(path, kind, fix) as picture, naming(f"{path} cannot be read as an image"):
+        return decoded(picture)
 
 
 @contextmanager

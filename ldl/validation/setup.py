@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ldl.batch import INPUTS, with_counts
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_class, in_words, read_checkpoint
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, did_you_mean, naming
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
 from ldl.labels import Decoder, LabelSpace
 from ldl.validation.checkpoint import check_weights
@@ -180,10 +180,8 @@ def begin_from(path: str | Path, head: Head, backbone: nn.Module, labels: LabelS
         check_same_class(path, part, described[part], module)
         own = {name.removeprefix(f"{part}."): held for name, held in state.items() if name.startswith(f"{part}.")}
         own = _renumbered(own, module)
-        try:
+        with naming(f"{path} does not fit model.{part}"):
             check_weights(module, own)
-        except LDLError as error:
-            raise LDLError(f"{path} does not fit model.{part}: {error}") from error
         module.load_state_dict(own)
 
 

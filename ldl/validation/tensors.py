@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 
 from ldl.errors import LDLError
+
+RANGE = re.compile(r"(-?\d+) <= number (<=?) (\w+)")
+"""Rule of a buffer of integers, such as ``-1 <= number < F``."""
+KINDS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "finite": (torch.isfinite, "a finite number"),
+    "positive": (lambda numbers: numbers.isfinite() & (numbers > 0), "a positive number"),
+    "not negative": (lambda numbers: numbers.isfinite() & (numbers >= 0), "a number of at least 0"),
+    "not NaN": (lambda numbers: ~numbers.isnan(), "a number or infinity"),
+}
+"""Kinds of numbers, each with its test of every number, and in words."""
 
 
 def refuse(module: nn.Module, name: str, why: str) -> NoReturn:
@@ -24,42 +36,65 @@ def check_parameters(module: nn.Module) -> None:
         check_numbers(module, name, parameter.detach())
 
 
-def check_numbers(module: nn.Module, name: str, values: Tensor) -> None:
-    """Raise LDLError if a number is not finite."""
-    if not bool(values.isfinite().all()):
-        refuse(module, name, f"holds {float(values[~values.isfinite()].flatten()[0])}, not a finite number")
+def check_numbers(module: nn.Module, name: str, numbers: Tensor, kind: str = "finite") -> None:
+    """Raise LDLError if a number is not of a kind of :data:`KINDS`."""
+    test, words = KINDS[kind]
+    if not bool((good := test(numbers)).all()):
+        refuse(module, name, f"holds {float(numbers[~good].flatten()[0]):g}, not {words}")
 
 
-def check_buffers(module: nn.Module, *names: str) -> None:
-    """Raise LDLError if a number of the named buffers is not finite."""
-    for name in names:
-        check_numbers(module, name, getattr(module, name))
+def check_buffers(module: nn.Module, rules: Mapping[str, str], **lengths: int) -> dict[str, int]:
+    """Check buffers against rules such as ``"N C: distributions"``: the shape, and then the numbers.
 
-
-def check_shapes(module: nn.Module, lengths: dict[str, int], **shapes: str) -> dict[str, int]:
-    """Check buffers against shapes such as ``"M D"``, in which a letter stands for the same length everywhere.
+    In a shape, a letter stands for the same length everywhere, a number for itself, and ``...`` for any shape. The
+    shape of a single number is empty. The numbers are of a kind of :data:`KINDS`, ``bool``, ``distributions`` along the
+    last dimension, or integers in a range such as ``-1 <= number < F``. Without a colon they may be anything.
 
     Args:
         module: The module with the buffers as attributes.
-        lengths: Letters with a known length. Other letters take their length from the first buffer that has them.
-        **shapes: Shape of each buffer; empty for a single number.
+        rules: Rule of each buffer, by name.
+        **lengths: Letters with a known length. Other letters take their length from the first buffer that has them.
 
     Returns:
         The lengths of all letters.
 
     Raises:
-        LDLError: A buffer has another shape.
+        LDLError: A buffer breaks its rule. All shapes come before all numbers.
     """
-    lengths = dict(lengths)
-    for name, letters in shapes.items():
-        shape, wanted = tuple(getattr(module, name).shape), letters.split()
-        fits = len(shape) == len(wanted) and all(
-            length == lengths.setdefault(letter, length) for letter, length in zip(wanted, shape)
-        )
-        if not fits:
-            shown = ", ".join(f"{letter}={lengths[letter]}" if letter in lengths else letter for letter in wanted)
-            refuse(module, name, f"has shape {shape}, not ({shown})")
+    split = {name: rule.partition(": ") for name, rule in rules.items()}
+    for name, (shape, _, _) in split.items():
+        _check_shape(module, name, shape.removesuffix(":").split(), lengths)
+    for name, (_, _, kind) in split.items():
+        numbers: Tensor = getattr(module, name)
+        if kind == "distributions":
+            check_simplex(module, name, numbers)
+        elif bounds := RANGE.fullmatch(kind):
+            least, sign, most = bounds.groups()
+            check_range(module, name, numbers, _length(most, lengths) + (sign == "<="), int(least))
+        elif kind == "bool":
+            if numbers.dtype != torch.bool:
+                refuse(module, name, f"is of {numbers.dtype}, not of bool")
+        elif kind:
+            check_numbers(module, name, numbers, kind)
     return lengths
+
+
+def _check_shape(module: nn.Module, name: str, wanted: list[str], lengths: dict[str, int]) -> None:
+    """Raise LDLError if a buffer has another shape, and take the lengths of new letters from it."""
+    shape = tuple(getattr(module, name).shape)
+    if wanted == ["..."]:
+        return
+    for letter, length in zip(wanted, shape):
+        if letter.isalpha():
+            lengths.setdefault(letter, length)
+    if list(shape) != [_length(letter, lengths) for letter in wanted]:
+        shown = ", ".join(f"{letter}={lengths[letter]}" if letter in lengths else letter for letter in wanted)
+        refuse(module, name, f"has shape {shape}, not ({shown})")
+
+
+def _length(text: str, lengths: Mapping[str, int]) -> int:
+    """Return what a letter or a number of a rule stands for; -1 for a letter without a length."""
+    return int(text) if text.isdigit() else lengths.get(text, -1)
 
 
 def check_range(module: nn.Module, name: str, numbers: Tensor, below: int, least: int = 0) -> None:

@@ -11,8 +11,6 @@ import pytest
 from bad_inputs.cases import CLASSES
 from bad_inputs.harness import Case, outcome
 
-from ldl import charts
-
 CASES: dict[str, Case] = {name: case for cases in CLASSES.values() for name, case in cases.items()}
 
 
@@ -21,9 +19,6 @@ CASES: dict[str, Case] = {name: case for cases in CLASSES.values() for name, cas
 )
 def test_it_ends_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: None) -> None:
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
-    # Charts of many labels and leaves have tests of their own.
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
-    monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
     case = CASES[name]
     ended = outcome(case, tmp_path)
     assert ended.kind == ("refused" if case.says else "accepted"), ended.line

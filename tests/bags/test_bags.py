@@ -11,7 +11,6 @@ import pytest
 import torch
 from fakes.paths import ROOT
 
-from ldl import charts
 from ldl.bags import Bagged, Bags
 from ldl.bags.bags import read_bags
 from ldl.command import main
@@ -233,14 +232,7 @@ def test_wrong_groups_and_sets_are_refused(
         Bags(str(write(tmp_path / "t.csv", [header, *rows])), **options).setup()
 
 
-@pytest.fixture
-def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts are drawn in tests of their own."""
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
-    monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
-
-
-@pytest.mark.usefixtures("no_charts")
+@pytest.mark.usefixtures("blank")
 @pytest.mark.slow
 def test_a_checkpoint_is_tested_and_takes_larger_bags(table: Path, tmp_path: Path) -> None:
     run = ["-c", str(CONFIGS / "bags_softmax.yaml"), *QUIET]

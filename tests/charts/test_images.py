@@ -50,7 +50,7 @@ def test_score_maps_mark_the_found_and_the_true_window(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.slow
-@pytest.mark.usefixtures("blank")
+@pytest.mark.usefixtures("pixel_charts")
 def test_a_run_draws_what_its_head_found(data: Any, head: Any, haar: Any, expected: str, tmp_path: Path) -> None:
     digit_images.mnist(tmp_path)
     torch.manual_seed(0)

@@ -80,7 +80,7 @@ def test_bands(tmp_path: Path) -> None:
     assert path is not None and size(path) == (672, pytest.approx(120 * width, abs=1))
 
 
-@pytest.mark.usefixtures("blank")
+@pytest.mark.usefixtures("pixel_charts")
 def test_overview_draws_what_there_is(tmp_path: Path) -> None:
     true, predicted, distribution = ages(30)
     rows = {"index": np.arange(30), "prediction": distribution}

@@ -8,7 +8,7 @@ import pytest
 
 from ldl import charts
 
-pytestmark = pytest.mark.usefixtures("blank")
+pytestmark = pytest.mark.usefixtures("pixel_charts")
 
 
 def test_the_chart_is_drawn_with_and_without_a_model(tmp_path: Path) -> None:

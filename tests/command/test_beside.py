@@ -19,6 +19,8 @@ from ldl.errors import LDLError
 from ldl.search.runs import read_run
 from ldl.task import Task
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 Change = Callable[[dict[str, Any]], object]
 
 

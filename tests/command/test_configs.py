@@ -13,7 +13,6 @@ from fakes import digit_images, edge_images, face_releases, image_votes, pointin
 from fakes.paths import CONFIGS
 from fakes.user_inputs import check_predictor, kept_data
 
-from ldl import charts
 from ldl.command import main
 from ldl.command.command_line import parse_anew
 from ldl.command.configs import find_config
@@ -59,8 +58,6 @@ def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: None) -> None:
     """No pretrained weights and no cache from outside; charts are drawn in tests of their own."""
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
-    monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
 
 
 def _name(path: Path) -> str:

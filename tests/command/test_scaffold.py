@@ -18,6 +18,8 @@ from ldl.command.console import command
 from ldl.edges import evaluation
 from ldl.plugins import PACKAGE
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:

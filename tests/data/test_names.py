@@ -15,7 +15,6 @@ import torch
 import yaml
 from sklearn.datasets import load_diabetes
 
-from ldl import charts
 from ldl.bags import Bags
 from ldl.command import main
 from ldl.data import TabularLDL, TabularValues
@@ -29,6 +28,8 @@ from ldl.inference import Predictor
 from ldl.labels import LabelSpace
 from ldl.options import options
 
+pytestmark = pytest.mark.usefixtures("blank")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 D = torch.softmax(torch.from_numpy(2 * X @ RNG.normal(size=(3, 3))), 1).numpy()
@@ -36,12 +37,6 @@ SCORES = LabelSpace.ordinal([1, 2, 10])
 TURNED = [1, 2, 0]
 """Where columns stand in the other order."""
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
-
-
-@pytest.fixture(autouse=True)
-def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
-    monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
 
 
 def frame(names: list[str], order: list[int] | None = None, **more: Any) -> pd.DataFrame:

@@ -11,6 +11,8 @@ from fakes.face_releases import picture, write_lines
 from ldl.command import main
 from ldl.plugins import discover
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 OWN_SET = '''"""Fruits, and how ripe they are: a CSV file of the columns path and days."""
 
 from __future__ import annotations

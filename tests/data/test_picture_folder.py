@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fakes.blank_charts import leave_out_charts
 from fakes.face_releases import picture, utkface, write_lines
 from PIL import Image
 
-from ldl import charts
 from ldl.command import main
 from ldl.data.images.transforms import Pipeline, default_train_transforms
 from ldl.data.picture_folder import PictureFolder
@@ -60,8 +60,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small network that tells the brightness, trained on pictures that are gone."""
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(charts, "overview", lambda *arguments: {})
-        patched.setattr(charts, "learning_curves", lambda *arguments: None)
+        leave_out_charts(patched)
         patched.setenv("LDL_CACHE", str(folder / "cache"))
         config = write_lines(folder / "run.yaml", ["model: {head: AAKNN, backbone: Identity}", "data: UTKFace"])
         main(

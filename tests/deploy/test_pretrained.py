@@ -240,8 +240,9 @@ def test_facts_of_a_later_version_warn(
         np.testing.assert_array_equal(again(rows(9)).distribution, calibrated(rows(9)).distribution)
 
 
-@pytest.mark.slow  # the hub is asked again and again
-def test_missing_and_damaged_repositories(hub: Any, tmp_path: Path) -> None:
+def test_missing_and_damaged_repositories(hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # huggingface_hub waits 23 seconds in all before it gives up.
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
     endpoint, repositories = hub
     repositories |= {"ann/empty": {}, "ann/broken": {"model.ckpt": b"nothing"}}
     options = {"endpoint": endpoint, "cache_dir": tmp_path, "token": False}

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import yaml
 
-from ldl import charts
 from ldl.command import main
 from ldl.data import TabularLDL, TabularValues
 from ldl.estimator import LDLRegressor
@@ -46,12 +45,6 @@ def run(config: dict[str, Any], folder: Path) -> dict[str, np.ndarray]:
     return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
 
 
-@pytest.fixture
-def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
-    monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
-
-
 CASES: dict[str, tuple[Head, dict[str, Any], dict[str, Any]]] = {
     "fitted": (StructRF(trees=5), {"class_path": "StructRF", "init_args": {"trees": 5}}, {"scaling": "none"}),
     "gradient": (LDLF(**FOREST), {"class_path": "LDLF", "init_args": FOREST}, {"scaling": "quantile_normal"}),
@@ -64,7 +57,7 @@ CASES: dict[str, tuple[Head, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.usefixtures("no_charts")
+@pytest.mark.usefixtures("blank")
 @pytest.mark.parametrize(
     "case", ["gradient", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "gradient")]
 )

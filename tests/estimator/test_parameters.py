@@ -81,7 +81,7 @@ def built() -> Softmax:
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        ("StructRf", "there is no head 'StructRf'; did you mean 'StructRF'"),
+        ("StructRf", "head 'StructRf' must be one of .*; did you mean 'StructRF'"),
         (3, r"head 3 must be a head, such as StructRF\(trees=100\), or the name of one"),
         (StructuredEdges(), "head StructuredEdges takes images, and X has rows"),
         (MILBoost(), "head MILBoost takes bags, and X has rows"),

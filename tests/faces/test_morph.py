@@ -65,7 +65,7 @@ def test_every_protocol_in_both_layouts(protocol: str, split_list: str | None, r
     [
         (
             {"protocol": "subject_exclusiv"},
-            "Morph has no protocol 'subject_exclusiv'; did you mean 'subject_exclusive'",
+            "Morph.protocol 'subject_exclusiv' must be one of .*; did you mean 'subject_exclusive'",
         ),
         (
             {"split_list": "SE"},

@@ -145,6 +145,25 @@ def _group(work: Callable[[], Any], log: Path, mark: bytes) -> None:
     work()
 
 
+class Ranks(Group):
+    """Forked processes of one run in Python.
+
+    Args:
+        work: What each of them does.
+        log: Gets what they say.
+        processes: How many.
+    """
+
+    def __init__(self, work: Callable[[], Any], log: Path, processes: int = 2) -> None:
+        port = free_port()
+
+        def share() -> None:
+            _share(processes, port)
+            work()
+
+        super().__init__(share, log)
+
+
 def _ranks(commands: list[list[str]], processes: int, port: int) -> None:
     several = ["--trainer.devices", str(processes), "--trainer.strategy", "ddp"] if processes > 1 else []
     if several:

@@ -218,7 +218,7 @@ def test_too_few_groups_for_the_folds() -> None:
     ("mean", "buffer", "value", "words"),
     [
         ("geometric", "weights", torch.tensor([0.7, 0.7]), "weights row 0 is no distribution"),
-        ("multiplicative", "weights", torch.tensor([1.2, -0.1]), "weights has -0.1, below 0"),
+        ("multiplicative", "weights", torch.tensor([1.2, -0.1]), "weights holds -0.1, not a number of at least 0"),
         ("multiplicative", "base", torch.tensor([0.5, 0.5, 0.5]), "base row 0 is no distribution"),
         ("multiplicative", "members.0.threshold", torch.tensor([torch.nan]), "threshold"),
     ],

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fakes.blank_charts import save_blank
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
@@ -62,10 +64,12 @@ def run(folder: Path, *options: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def folds(tmp_path_factory: pytest.TempPathFactory, blank_charts: None) -> tuple[Path, dict[str, Any]]:
-    """A finished cross-validation that leaves one person out."""
+def folds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A finished cross-validation that leaves one person out; its charts are made, and saved as a single pixel."""
     folder = tmp_path_factory.mktemp("crossval") / "run"
-    return folder, run(folder, "--stage=crossval")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Figure, "savefig", save_blank)
+        return folder, run(folder, "--stage=crossval")
 
 
 def predictions(*folders: Path) -> dict[str, np.ndarray]:

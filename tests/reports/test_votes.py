@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fakes.processes import TORCHRUN, assert_close, launch, run_here
+from fakes.forks import run_several
+from fakes.processes import assert_close, run_here
 from fakes.rater_votes import Seen, VotedRows
 
 from ldl import charts
@@ -37,7 +38,7 @@ NAMES = ["vote_nll", "vote_nll_weighted", "majority_accuracy", "kl_bias"]
 LABELS = LabelSpace.nominal(["calm", "happy", "sad"])
 
 
-pytestmark = pytest.mark.usefixtures("blank")
+pytestmark = pytest.mark.usefixtures("pixel_charts")
 
 
 def measured(
@@ -204,8 +205,7 @@ def test_two_processes_report_what_one_does(tmp_path: Path) -> None:
     options += ["--data.batch_size", "23", "--trainer.enable_progress_bar", "false", "--trainer.precision", "64-true"]
     run_here([*options, "--run_dir", str(tmp_path / "one")], tmp_path)
     two = [*options, "--trainer.devices", "2", "--trainer.strategy", "ddp", "--run_dir", str(tmp_path / "two")]
-    done = launch([*TORCHRUN, "-m", "ldl", *two], tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_several([two], tmp_path)
     one, other = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two"))
     assert_close(one["mean"], other["mean"])
     assert_close(one["raters"], other["raters"])

@@ -19,15 +19,15 @@ RUN = [
 ]
 
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.usefixtures("blank_charts"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders one/ and two/, with the run by one process, and by two that share an empty crop cache."""
     folder = tmp_path_factory.mktemp("faces")
+    script, commands = str(ROOT / "tests" / "fakes" / "several_runs.py"), folder / "two.json"
     data = ["--data.root", str(utkface(folder, 53))]
-    script = str(ROOT / "train.py")
     with pytest.MonkeyPatch.context() as patched:
         for name, options in (("one", []), ("two", [*TWO, "--data.num_workers=1"])):
             patched.setenv("LDL_CACHE", str(folder / f"cache_{name}"))
@@ -35,7 +35,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if name == "one":
                 run_here(command, folder)
             else:
-                done = launch([*TORCHRUN, script, *command], folder)
+                commands.write_text(json.dumps([command]))
+                done = launch([*TORCHRUN, script, str(commands)], folder)
                 assert done.returncode == 0, done.stderr[-3000:]
                 assert done.stdout.count("cropping 53 images") == 1
     return folder

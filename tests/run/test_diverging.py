@@ -20,6 +20,8 @@ from ldl.errors import SharedError
 from ldl.heads import LDLF, Softmax
 from ldl.task import Task
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 QUIET = [
     "--model.backbone=null", "--trainer.enable_progress_bar=false", "--trainer.accelerator=cpu",
     "--trainer.enable_model_summary=false", "--wandb.mode=disabled", "--data=TabularLDL", "--data.batch_size=8",

@@ -10,8 +10,8 @@ import pytest
 import pytorch_lightning as pl
 import torch
 import yaml
-from fakes.paths import ROOT
-from fakes.processes import TORCHRUN, TWO, launch
+from fakes.forks import run_several
+from fakes.processes import TWO
 from pytorch_lightning import callbacks as lightning
 
 from ldl.command import main
@@ -84,12 +84,12 @@ def test_the_command_line_gives_the_weights_of_python(name: str, table: Path, tm
     assert same_weights(found, expected)
 
 
-def test_two_processes_average_as_one(table: Path, tmp_path: Path) -> None:
+def test_two_processes_average_as_one(table: Path, tmp_path: Path, blank: None) -> None:
     """Equal up to the order of summation."""
     name = "EMAWeightAveraging"
     from_command_line(table, tmp_path / "one", {"class_path": name, "init_args": CALLBACKS[name]})
     config = ["-c", str(tmp_path / "config.yaml"), *TWO, "--run_dir", str(tmp_path / "two")]
-    launch([*TORCHRUN, str(ROOT / "train.py"), *config], tmp_path)
+    run_several([config], tmp_path)
     one, two = (torch.load(tmp_path / run / "checkpoints/last.ckpt", weights_only=True) for run in ("one", "two"))
     for key, value in one["state_dict"].items():
         if key.startswith("head."):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fakes import edge_images
+from fakes.blank_charts import leave_out_charts
 from fakes.face_releases import picture, utkface
 from fakes.user_inputs import write
 from PIL import Image
@@ -39,8 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("values")
     SAID.to_csv(folder / "train.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(charts, "overview", lambda *arguments: {})
-        patched.setattr(charts, "learning_curves", lambda *arguments: None)
+        leave_out_charts(patched)
         main(
             ["-c", "configs/runs/tabular/softmax.yaml", "--data=TabularValues", f"--data.path={folder / 'train.csv'}"]
             + ["--data.val_fraction=0.2", "--model.calibrate=true", "--trainer.max_epochs=3", *QUIET]

@@ -52,11 +52,11 @@ WRONG: list[tuple[object, str]] = [
     ([1, 2], "tune.space.x is [1, 2], but must be one of {values: [a, b]}"),
     ({"mim": 1, "max": 2}, "has no option 'mim'; did you mean 'min'"),
     ({"min": 3, "max": 3}, "is empty: min 3 must be below max 3"),
-    ({"min": "low", "max": 3}, "min is 'low', but must be a number"),
+    ({"min": "low", "max": 3}, "x.min 'low' must be int or float"),
     ({"min": 0, "max": 3, "log": True}, "min 0 has no logarithm"),
     ({"min": 1, "max": 3, "log": True, "step": 1}, "must be one of"),
     ({"min": 1, "max": 3, "step": 5}, "step 5 must be above 0 and at most max - min, 2"),
-    ({"min": 1, "max": 3, "log": "sometimes"}, "log is 'sometimes', but must be true or false"),
+    ({"min": 1, "max": 3, "log": "sometimes"}, "x.log 'sometimes' must be bool"),
     ({"values": [1]}, "a list of two or more"),
 ]
 

@@ -214,7 +214,7 @@ WRONG: dict[str, tuple[dict, list[str], dict, list[str]]] = {
         {"model.head.neighbours": {"min": 0, "max": 3}}, [], FAST,
         ["tune.space.model.head.neighbours: ", "AAKNN.neighbours 0 must be at least 1"],
     ),
-    "metric": (KNN, [], {**FAST, "metric": "kll"}, ["tune.metric 'kll' is not one of", "did you mean 'kl'"]),
+    "metric": (KNN, [], {**FAST, "metric": "kll"}, ["tune.metric 'kll' must be one of", "did you mean 'kl'"]),
     "no grid": ({"model.optimizer.lr": {"min": 0.1, "max": 1.0}}, [], {**FAST, "sampler": "grid"}, ["give a step"]),
     "no validation": (KNN, ["--data.val_fraction=0"], FAST, ["tune.inner_folds 1", "data.val_fraction above 0"]),
     "the best": (KNN, ["--select", "best"], FAST, ["leave --select best out"]),

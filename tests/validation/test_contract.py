@@ -10,6 +10,8 @@ import pytest
 from ldl.command import main
 from ldl.plugins import discover, left_out
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 PLACE = "broken_heads.py:"
 CASES: dict[str, list[str]] = {
     "_NoInit": ["_NoInit.__init__ must call super().__init__() first"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from checkpoints.make import FOLDER
 from torch import Tensor
 
 from ldl import heads
+from ldl.bags import MILBoost, MPLBoost
 from ldl.edges import StructuredEdges
 from ldl.edges.structured.forest import EdgeForest, unlearned_forest
 from ldl.errors import LDLError
-from ldl.head import Head
+from ldl.head import FittedHead, Head
 from ldl.labels import LabelSpace
 from ldl.task import Task
+from ldl.validation.tensors import check_buffers
 
 Mutation = Callable[[Tensor], Tensor]
 BIG = 2**30
@@ -66,7 +69,7 @@ CASES = [
     ("structrf", "values", cut, "child holds"),
     ("structrf", "values", put(-0.5), "values row 0 is no distribution"),
     ("structrf", "values", put(float("nan")), "values holds nan"),
-    ("structrf", "values", no_rows, "child holds 0"),
+    ("structrf", "values", no_rows, "values has no distributions"),
     ("costsensitiveforest", "child", fill(0), "child makes no trees"),
     ("costsensitiveforest", "split", put(BIG), "split holds 1073741824"),
     ("costsensitiveforest", "columns", put(6), "columns holds 6, which is not in 0..5"),
@@ -74,7 +77,7 @@ CASES = [
     ("costsensitiveforest", "leaf_targets", fill(1.0), "leaf_targets row 0 is no distribution"),
     ("costsensitiveforest", "leaf_values", cut, "leaf_values has shape"),
     ("costsensitiveforest", "sizes", put(BIG), "sizes holds 1073741824"),
-    ("costsensitiveforest", "scale", put(0.0), "scale is 0.0, not positive"),
+    ("costsensitiveforest", "scale", put(0.0), "scale holds 0, not a positive number"),
     ("costsensitiveforest", "centre", cut, r"centre has shape \(5,\), not \(F=6\)"),
     ("dsna", "rows", put(BIG), "rows holds 1073741824, which is not in 0..31"),
     ("dsna", "sizes", put(3), "sizes sums to"),
@@ -125,6 +128,69 @@ def test_every_head_has_its_case() -> None:
         "trained",
     }
     assert {name.lower() for name in heads.__all__} <= covered
+
+
+FITTED = [cls for name in heads.__all__ if issubclass(cls := getattr(heads, name), FittedHead)]
+
+
+@pytest.mark.parametrize("cls", [*FITTED, MILBoost, MPLBoost])
+def test_every_fitted_buffer_has_a_rule(cls: type[FittedHead]) -> None:
+    head = cls()
+    head.build(6, LabelSpace.ordinal([1, 2]))
+    assert {name for name in head.state_dict() if "." not in name} == head.describe_buffers().keys()
+
+
+RULES = [
+    ("N C: finite", None),
+    ("2 3", None),
+    ("...: positive", "not a positive number"),
+    ("N: finite", r"has shape \(2, 3\), not \(N=2\)"),
+    ("N N: finite", r"has shape \(2, 3\), not \(N=2, N=2\)"),
+    ("2 4", r"not \(2, 4\)"),
+    ("N C: not negative", "holds -1, not a number of at least 0"),
+    ("N C: distributions", "is no distribution"),
+    ("N C: bool", "is of torch.float32, not of bool"),
+    ("N C: -1 <= number < C", "not integers"),
+]
+
+
+@pytest.mark.parametrize(("rule", "words"), RULES)
+def test_a_rule_says_shape_and_numbers(rule: str, words: str | None) -> None:
+    module = torch.nn.Module()
+    module.register_buffer("points", torch.tensor([[-1.0, 0.0, 2.0], [1.0, 0.0, 2.0]]))
+    with nullcontext() if words is None else pytest.raises(LDLError, match=f"points .*{words}"):
+        check_buffers(module, {"points": rule})
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("N: -1 <= number < F", "holds 3, which is not in -1..2"),
+        ("N: -1 <= number <= F", None),
+        ("N: 0 <= number <= 3", "-1"),
+    ],
+)
+def test_a_rule_of_integers_says_their_range(rule: str, words: str | None) -> None:
+    module = torch.nn.Module()
+    module.register_buffer("split", torch.tensor([-1, 0, 3]))
+    with nullcontext() if words is None else pytest.raises(LDLError, match=f"split .*{words}"):
+        check_buffers(module, {"split": rule}, F=3)
+
+
+def test_a_letter_is_one_length_in_all_buffers() -> None:
+    module = torch.nn.Module()
+    module.register_buffer("points", torch.zeros(2, 3))
+    module.register_buffer("weights", torch.ones(4))
+    assert check_buffers(module, {"points": "N F", "weights": "M"}, F=3) == {"F": 3, "N": 2, "M": 4}
+    with pytest.raises(LDLError, match=r"weights has shape \(4,\), not \(N=2\)"):
+        check_buffers(module, {"points": "N F", "weights": "N"})
+
+
+def test_an_unknown_kind_of_numbers_is_a_mistake_of_the_head() -> None:
+    module = torch.nn.Module()
+    module.register_buffer("points", torch.zeros(2))
+    with pytest.raises(KeyError, match="finte"):
+        check_buffers(module, {"points": "N: finte"})
 
 
 @pytest.fixture(scope="module")

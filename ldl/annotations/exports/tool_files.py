@@ -15,10 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.tables import open_named
 from ldl.tables.csv_table import MARKS
-from ldl.validation.files import check_file, kind_of, library_errors, read_text
+from ldl.validation.files import check_file, kind_of, read_text
 
 RECORDS = {".json", ".jsonl", ".ndjson"}
 """Suffixes of files of JSON."""
@@ -72,7 +72,7 @@ def open_files(paths: Sequence[Path]) -> list[ToolFile]:
 
 def _members(path: Path) -> list[ToolFile]:
     """Open the members of a ZIP archive that hold tables or JSON."""
-    with library_errors(check_file(path), "a ZIP archive"), zipfile.ZipFile(path) as archive:
+    with explaining(f"{check_file(path)} cannot be read as a ZIP archive"), zipfile.ZipFile(path) as archive:
         wanted = [
             member
             for member in archive.infolist()

@@ -17,7 +17,7 @@ from ldl.data.images.module import Images
 from ldl.data.images.records import PUBLISHED_SPLIT, ImageRecords, SplitProtocol, SplitRequest, TrainTest
 from ldl.data.names import VALUE_KEYS, find_group, find_name, find_split, find_usual, split_sets
 from ldl.data.pictures import SUFFIXES, list_pictures, one_side
-from ldl.data.sources import SOURCES, absent
+from ldl.data.sources import SOURCES, check_set
 from ldl.data.tables.tabular_values import Valued
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
@@ -202,8 +202,8 @@ class ListedImages(Images):
         """Return the file or folder ``path``. Raises LDLError if it is absent."""
         path = self.find(self.path)
         names = [base.__name__ for base in type(self).__mro__ if base.__name__ in SOURCES]
-        if names and not path.exists():
-            raise absent(names[0], path, None if Path(self.path).is_absolute() else self.data_root)
+        if names:
+            check_set(path.exists(), names[0], path, None if Path(self.path).is_absolute() else self.data_root)
         return check_found(path, self.path)
 
     def read(self) -> Listing:
@@ -337,11 +337,12 @@ class ImageLDL(Annotated, ListedImages):
         if records.groups is None and apart is not None and votes.groups is not None:
             records, listing.group = replace(records, groups=np.array(list(map(str, votes.groups)))), apart.group
         self._check(votes, records, listing.source)
-        self.settle(listing, records, str(votes))
+        self.settle(listing, records, self.describe_votes(votes))
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
+        self.annotations = votes.take(self.rows)
         if votes.counted:
-            columns["votes"] = torch.tensor(votes.votes[self.rows], dtype=torch.float32)
+            columns["votes"] = torch.tensor(self.annotations.votes, dtype=torch.float32)
         return Loaded(votes.labels, columns, groups=self.records.groups, names=self.records.files, copies=copies)
 
     def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:

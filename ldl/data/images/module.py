@@ -14,7 +14,7 @@ from ldl.data.cache import cache_root
 from ldl.data.images.crops import Crops, cached_crops, readable
 from ldl.data.images.records import ImageRecords, SplitProtocol, SplitRequest
 from ldl.data.pictures import describe, units
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, check_one_of
 from ldl.options import buffer, option, options
 from ldl.protocols import Fold, keep_together, with_validation
 
@@ -69,9 +69,7 @@ class Images(LDLDataModule):
     def _protocol(self) -> SplitProtocol:
         # Looked up by name each time, since protocols hold functions that cannot be sent to loader processes.
         name, protocols = str(self.protocol), self.protocols
-        if name not in protocols:
-            near, owner = did_you_mean(name, protocols), type(self).__name__
-            raise LDLError(f"{owner} has no protocol {name!r}{near}; one of {', '.join(protocols)}")
+        check_one_of(f"{type(self).__name__}.protocol", name, protocols)
         return protocols[name]
 
     def cut_out(self, records: ImageRecords, size: int, margin: float | None) -> np.ndarray:

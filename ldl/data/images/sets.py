@@ -6,7 +6,7 @@ from typing import Literal
 
 from ldl.collective import process_rank
 from ldl.data.images.listed import ImageLDL, ListedImages, Listing
-from ldl.data.sources import absent
+from ldl.data.sources import check_set
 from ldl.errors import LDLError
 from ldl.options import option, options
 from ldl.tables.csv_table import read_csv
@@ -53,8 +53,7 @@ class FERPlus(ImageLDL):
         """Read ``fer2013new.csv``. Raises LDLError, also for images that are not there, if they must be."""
         folder = self.locate()
         file = folder / "fer2013new.csv"
-        if not file.is_file():
-            raise absent("FERPlus", file)
+        check_set(file.is_file(), "FERPlus", file)
         labels = [*EMOTIONS, *NO_EMOTION]
         table = read_csv(file)
         counts = table.numbers(labels)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.errors import LDLError
+from ldl.errors import ANY_ERROR, LDLError, explaining
 
 Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
@@ -19,6 +19,8 @@ MAX_CHANNELS = 4
 """Largest number of channels. An output with more channels, and at most so many rows, counts as channels first."""
 MAX_NUMBER = 2**14
 """Largest number in the transforms of a checkpoint, such as the side of an image."""
+TRANSFORMS_FIX = "correct data.train_transforms or data.eval_transforms"
+"""Advice if a transform fails."""
 
 
 def default_train_transforms(mirror: bool = True) -> list[Transform]:
@@ -111,14 +113,9 @@ class Pipeline:
         for number, transform in enumerate(self.transforms):
             # One seed for all transforms would couple them: every mirrored image would also rotate to the left.
             transform.set_random_seed((seed * 1000003 + number) % 2**32)
-            try:
+            name, shape = type(transform).__name__, "x".join(map(str, picture.shape))
+            with explaining(f"transform {name} cannot take an image of {shape}", TRANSFORMS_FIX):
                 picture = transform(image=picture)["image"]
-            except Exception as error:  # the errors of albumentations and OpenCV have no common base
-                shape, reason = "x".join(map(str, picture.shape)), " ".join(str(error).split())[:160]
-                raise LDLError(
-                    f"transform {type(transform).__name__} cannot take an image of {shape}: {reason}; correct "
-                    "data.train_transforms or data.eval_transforms"
-                ) from error
         if self.channels == 1 and picture.ndim == 3 and picture.shape[2] == 3:
             picture = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)[:, :, None]
         return picture
@@ -152,15 +149,11 @@ class Pipeline:
     @classmethod
     def from_dict(cls, state: dict[str, Any], channels: int = 3) -> Pipeline:
         """Rebuild a pipeline. Raises LDLError for unknown transforms, or numbers beyond ``MAX_NUMBER``."""
-        try:
+        problem = f"the checkpoint's image transforms cannot be rebuilt with albumentations {A.__version__}"
+        with explaining(problem, errors=ANY_ERROR):
             if (largest := _largest_number(state)) > MAX_NUMBER:
                 raise ValueError(f"they use {largest}, and at most {MAX_NUMBER} pixels are allowed")
             return cls(A.from_dict(state).transforms, channels)
-        except Exception as error:  # the errors of albumentations' own checks have no common base
-            reason = " ".join(str(error).split())
-            raise LDLError(
-                f"the checkpoint's image transforms cannot be rebuilt with albumentations {A.__version__}: {reason}"
-            ) from error
 
 
 def _largest_number(state: Any) -> float:

@@ -15,9 +15,9 @@ import scipy.io
 
 from ldl.data.cache import cached_folder, files_key
 from ldl.data.storage import RowFile, Storage
-from ldl.errors import LDLError
+from ldl.errors import LDLError, explaining
 from ldl.validation.archive import check_archive, check_mat, check_npy
-from ldl.validation.files import ABSENT, check_file, library_errors, visible
+from ldl.validation.files import ABSENT, check_file, visible
 
 IN_MEMORY = Storage(np.inf)
 
@@ -62,7 +62,7 @@ def open_arrays(
             f"{path}: unknown kind of file {path.suffix!r}; save a table as .csv with commas between fields, or as "
             ".parquet, .npz or .mat"
         )
-    with library_errors(path, path.suffix):
+    with explaining(f"{path} cannot be read as {path.suffix}"):
         if kind == ".mat":
             check_mat(path)
             return scipy.io.loadmat(str(path))
@@ -87,7 +87,7 @@ def _is_matrix(member: zipfile.ZipInfo) -> bool:
 
 
 def _member(path: Path, name: str) -> np.ndarray:
-    with library_errors(path, path.suffix):
+    with explaining(f"{path} cannot be read as {path.suffix}"):
         with zipfile.ZipFile(path) as archive, archive.open(member := archive.getinfo(f"{name}.npy")) as stream:
             check_npy(f"{path}: {name!r}", stream, member.file_size)
         with np.load(path, allow_pickle=False) as arrays:
@@ -98,7 +98,7 @@ def _unpacked(path: Path, storage: Storage, check: Callable[[Mapping[str, Any]],
     """Return the matrices of a .npz file as rows in the cache, where they are kept if they pass the ``check``."""
 
     def unpack(folder: Path) -> None:
-        with library_errors(path, path.suffix), zipfile.ZipFile(path) as archive:
+        with explaining(f"{path} cannot be read as {path.suffix}"), zipfile.ZipFile(path) as archive:
             for member in filter(_is_matrix, archive.infolist()):
                 with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
                     shutil.copyfileobj(packed, file, 2**22)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ldl.data.base import Loaded
-from ldl.data.sources import absent
+from ldl.data.sources import check_set
 from ldl.data.tables.module import GroupProtocol
 from ldl.data.tables.tabular import TabularLDL
 from ldl.options import options
@@ -50,7 +50,6 @@ class LIDC(TabularLDL):
         """Read both files. Raises LDLError."""
         files = self.find(self.path), self.find(self.path).with_name("readings.csv")
         for file in files:
-            if not file.is_file():
-                raise absent("LIDC", file)
+            check_set(file.is_file(), "LIDC", file)
         self.votes = str(files[1])
         return super().load()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ldl.data.base import LDLDataModule
 from ldl.data.row_order import OrderAudit, audit_order
-from ldl.data.sources import SOURCES, absent, download_set
+from ldl.data.sources import SOURCES, check_set, download_set
 from ldl.data.storage import BatchColumn, LazyColumn, RowFile, Storage, blocks_of
 from ldl.data.tables.column_roles import ColumnChoice
 from ldl.data.tables.columns import Encoding, describe
@@ -85,8 +85,8 @@ class ScaledRows(LDLDataModule):
                     "downloaded; give a path below it, or another --data.root"
                 )
             download_set(path.name, path)
-        if path.name in SOURCES and not path.exists():
-            raise absent(path.name, path, None if Path(self.path).is_absolute() else self.data_root)
+        if path.name in SOURCES:
+            check_set(path.exists(), path.name, path, None if Path(self.path).is_absolute() else self.data_root)
         return check_found(path, self.path)
 
     @property

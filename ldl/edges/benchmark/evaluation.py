@@ -27,7 +27,7 @@ from ldl.edges.benchmark.ground_truth import (
 )
 from ldl.edges.benchmark.matching import MAX_DIST, Counts, count
 from ldl.edges.benchmark.thinning import suppress
-from ldl.errors import LDLError
+from ldl.errors import LDLError, naming
 from ldl.jobs.executors import processors
 from ldl.progress import track
 
@@ -125,10 +125,8 @@ def evaluate(
 
     def compare(name: str) -> Counts:
         strength, truth = load(name)
-        try:
+        with naming(name):
             return count(strength, truth.boundaries, steps, max_dist, thinning)
-        except LDLError as error:
-            raise LDLError(f"{name}: {error}") from None
 
     # Threads are enough, because counting releases the interpreter's lock.
     with ThreadPoolExecutor(workers or processors()) as pool:

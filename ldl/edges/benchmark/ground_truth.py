@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.io import loadmat
 from scipy.sparse import issparse
 
-from ldl.errors import LDLError
+from ldl.errors import ANY_ERROR, LDLError, explaining
 from ldl.validation.archive import check_mat
 from ldl.validation.files import check_file
 from ldl.validation.pictures import open_picture
@@ -65,12 +65,11 @@ def read_ground_truth(path: Path) -> GroundTruth:
     if path.suffix == ".png":
         return _read_drawn(path)
     check_mat(path)
-    try:
-        cells = loadmat(path, variable_names=["groundTruth"])["groundTruth"].ravel()
-    except KeyError:
-        raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed") from None
-    except Exception as error:  # errors of scipy, zlib and struct have no common base
-        raise LDLError(f"{path} cannot be read as a .mat file: {' '.join(str(error).split())[:160]}") from error
+    with explaining(f"{path} cannot be read as a .mat file", errors=ANY_ERROR):
+        variables = loadmat(path, variable_names=["groundTruth"])
+    if "groundTruth" not in variables:
+        raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed")
+    cells = variables["groundTruth"].ravel()
     if not len(cells):
         raise LDLError(f"{path} holds no annotators; leave the image out, or add at least one")
     names = [_fields_of(cell) for cell in cells]
@@ -81,11 +80,8 @@ def read_ground_truth(path: Path) -> GroundTruth:
     segments = None
     if all("Segmentation" in fields for fields in names):
         segments = _stack(path, "Segmentation", [cell["Segmentation"].ravel()[0] for cell in cells])
-        if segments.shape != boundaries.shape:
-            raise LDLError(
-                f"{path}: Segmentation is {segments.shape[1]}x{segments.shape[2]} pixels, "
-                f"Boundaries {boundaries.shape[1]}x{boundaries.shape[2]}"
-            )
+        subject = f"{path}: Segmentation and Boundaries"
+        check_same_size(subject, segments.shape[1:], boundaries.shape[1:], "take another copy")
     _check_share(path, boundaries)
     return GroundTruth(boundaries > 0, None if segments is None else segments.astype(np.int32))
 
@@ -114,6 +110,13 @@ def _read_picture(path: Path) -> tuple[str, np.ndarray]:
     if values.ndim == 3 and (values == values[:, :, :1]).all():
         return mode, values[:, :, 0]
     return mode, values
+
+
+def check_same_size(subject: str, shape: tuple[int, ...], other: tuple[int, ...], fix: str) -> None:
+    """Raise LDLError with the ``subject`` and the ``fix`` if two images have other sizes, (H, W)."""
+    if shape != other:
+        sizes = " and ".join("x".join(map(str, sides)) for sides in (shape, other))
+        raise LDLError(f"{subject} differ in size, {sizes} pixels; {fix}")
 
 
 def _check_share(path: Path, boundaries: np.ndarray) -> None:

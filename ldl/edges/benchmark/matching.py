@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ldl.edges.benchmark.ground_truth import check_same_size
 from ldl.edges.benchmark.thinning import thin_listed
 from ldl.errors import LDLError
 from ldl.methods.numba_kernels import compiled, inlined
@@ -202,9 +203,8 @@ def count(
     Raises:
         LDLError: Sizes differ, thresholds do not rise, or strengths are not in 0..1.
     """
-    if strength.shape != boundaries.shape[1:]:
-        sizes = " and ".join("x".join(map(str, shape)) for shape in (strength.shape, boundaries.shape[1:]))
-        raise LDLError(f"edge map and ground truth differ in size, {sizes} pixels; evaluate at the size of the image")
+    fix = "evaluate at the size of the image"
+    check_same_size("edge map and ground truth", strength.shape, boundaries.shape[1:], fix)
     if not np.isfinite(strength).all():
         raise LDLError("the edge map holds NaN or infinity; strengths must be numbers in 0..1")
     low, high = strength.min(initial=0), strength.max(initial=0)

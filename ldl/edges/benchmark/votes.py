@@ -19,9 +19,9 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
-from ldl.edges.benchmark.ground_truth import GREY_STEPS
+from ldl.edges.benchmark.ground_truth import GREY_STEPS, check_same_size
 from ldl.edges.benchmark.thinning import widen
-from ldl.errors import LDLError
+from ldl.errors import naming
 from ldl.progress import track
 
 NEAR_PIXELS, BAND_PIXELS = 2.0, 5.0
@@ -95,9 +95,7 @@ def tally(level: np.ndarray, answer: np.ndarray, region: np.ndarray | None = Non
     Raises:
         LDLError: Sizes differ.
     """
-    if level.shape != answer.shape:
-        sizes = " and ".join("x".join(map(str, shape)) for shape in (level.shape, answer.shape))
-        raise LDLError(f"map and ground truth differ in size, {sizes} pixels; predict at the size of the image")
+    check_same_size("map and ground truth", level.shape, answer.shape, "predict at the size of the image")
     chosen = slice(None) if region is None else region.ravel()
     level, answer = level.ravel()[chosen], answer.ravel()[chosen]
     counted = np.bincount(level, minlength=GREY_STEPS + 1).astype(np.float64)
@@ -275,10 +273,8 @@ def count_votes(
     counts = VoteCounts()
     for name in track(names, len(names), "counting votes", show_progress):
         probability, steps, boundaries = load(name)
-        try:
+        with naming(name):
             counts.add(probability, panel(boundaries), steps)
-        except LDLError as error:
-            raise LDLError(f"{name}: {error}") from None
     return counts
 
 

@@ -17,7 +17,7 @@ from ldl.edges.structured.neighbours import Descriptor, KeptPatches, keep
 from ldl.edges.structured.patches import Scene, drop_specks, make_bins, sample_patches
 from ldl.methods.forest.flat import join_arrays, number_across
 from ldl.methods.forest.sampling import stream
-from ldl.validation.tensors import check_buffers, check_range, check_shapes, check_trees, refuse
+from ldl.validation.tensors import check_buffers, check_range, check_trees, refuse
 
 OF_KEPT = "kept_"
 CHECKED_ROWS = 100_000
@@ -137,28 +137,34 @@ def check_forest(head: nn.Module, components: int) -> None:
     Raises:
         LDLError: The buffers are no forest of segmentations, or no patches of its leaves.
     """
-    shapes = {"start": "S", "segments": "N P", "points": "N B", "kernel": "B G H H", "bias": "B"}
-    kept = {}
+    segments = f"{LABEL * LABEL}: 0 <= number < {LABEL * LABEL}"
+    rules = {
+        "roots": "T",
+        "feature": f"M D: -1 <= number < {PATCH_FEATURES}",
+        "weight": "M D: finite",
+        "threshold": "M: finite",
+        "child": "M",
+        "segments": f"L {segments}",
+    }
     if components:
-        kept = {OF_KEPT + name: shape for name, shape in shapes.items()}
-    sizes = check_shapes(
-        head, {"P": LABEL * LABEL, "B": components, "G": CHANNELS, "H": SIDE}, roots="T", feature="M D", weight="M D",
-        threshold="M", child="M", segments="L P", **kept,
-    )  # fmt: skip
+        rules |= {
+            f"{OF_KEPT}start": "S: 0 <= number <= N",
+            f"{OF_KEPT}segments": f"N {segments}",
+            f"{OF_KEPT}points": f"N {components}: finite",
+            f"{OF_KEPT}kernel": f"{components} {CHANNELS} {SIDE} {SIDE}: finite",
+            f"{OF_KEPT}bias": f"{components}: finite",
+        }
+    sizes = check_buffers(head, rules)
     feature: Tensor = head.get_buffer("feature")
-    check_range(head, "feature", feature, PATCH_FEATURES, -1)
     if not sizes["D"]:
         refuse(head, "feature", "has nodes without features")
     inner = feature[:, 0] >= 0
     check_range(head, "feature", feature[inner], PATCH_FEATURES)
     check_trees(head, head.get_buffer("roots"), inner, head.get_buffer("child"), sizes["L"])
-    kept = (OF_KEPT + name for name in ("points", "kernel", "bias") if components)
-    check_buffers(head, "weight", "threshold", *kept)
     _check_segments(head, "segments")
     if components:
         _check_segments(head, f"{OF_KEPT}segments")
         start = head.get_buffer(f"{OF_KEPT}start")
-        check_range(head, f"{OF_KEPT}start", start, sizes["N"] + 1)
         ends = (int(start[0]), int(start[-1])) if len(start) else ()
         if sizes["S"] != sizes["L"] + 1 or ends != (0, sizes["N"]) or bool((start.diff() < 0).any()):
             refuse(head, f"{OF_KEPT}start", "does not share the kept patches among the leaves")
@@ -167,7 +173,6 @@ def check_forest(head: nn.Module, components: int) -> None:
 def _check_segments(head: nn.Module, name: str) -> None:
     """Raise LDLError unless the segments of each row are numbered 0, 1, ... without a gap."""
     segments = head.get_buffer(name)
-    check_range(head, name, segments, LABEL * LABEL)
     # In parts, because indices take eight times the memory and leaves may keep millions.
     for number, block in enumerate(segments.split(CHECKED_ROWS)):
         present = torch.zeros(len(block), LABEL * LABEL, dtype=torch.bool, device=block.device)

@@ -102,7 +102,7 @@ def test_what_cannot_be_had_is_said(
     monkeypatch.setattr(sources, "MIRROR", "http://127.0.0.1:9")
     with pytest.raises(LDLError, match="SJAFFE.mat cannot be downloaded: .*refused.*or put it at"):
         download_set("SJAFFE.mat", tmp_path / "SJAFFE.mat")
-    with pytest.raises(LDLError, match="SJAFE.mat is not among the public sets.*SJAFFE"):
+    with pytest.raises(LDLError, match="the public set 'SJAFE.mat' must be one of .*SJAFFE"):
         TabularLDL("ldl/SJAFE.mat", root=str(tmp_path), download=True).setup()
     (tmp_path / "file").write_text("")
     with pytest.raises(LDLError, match="cannot be written"):

@@ -23,6 +23,8 @@ from ldl.inference import Predictor
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 OF_FILMS: dict[str, Any] = {"label_columns": "r*", "votes_column": "votes", "drop": "title", "folds": 4}
 CONFIGS = sorted(path.stem for path in (ROOT / "configs/runs/tabular").glob("*.yaml"))

@@ -29,6 +29,8 @@ M = TypeVar("M", bound=nn.Module)
 
 CHECKPOINT_KEY = "ldl"
 """Entry of a checkpoint, beside Lightning's: the description of its model."""
+OPTIONS_KEY = "options"
+"""Entry of a checkpoint: the configuration of its run."""
 LAST = "last"
 """The ``--ckpt_path`` that stands for ``checkpoints/last.ckpt`` of ``--run_dir``, if that exists."""
 

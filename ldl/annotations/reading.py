@@ -100,10 +100,8 @@ def read_annotations(
         item_column, rater_column, vote_column, label_columns, rater_columns, votes_column, group_column
     )
     table, name, notes = _read(source, options)
-    if (from_export := bool(notes)) and vote_column not in table:
-        options = replace(options, vote_column=None)  # the question of an export with counts
     columns = find_columns(table.columns, name, layout, options)
-    if not from_export:  # the note of an export names its columns
+    if not notes:  # those of an export name its columns
         notes = _unclear_columns(table, columns, options, name)
     label_order = listed_names(order)
     table = _without_headings(table, columns, bool(label_order), name, notes)

@@ -15,7 +15,7 @@ import pandas as pd
 from ldl.annotations import DirichletMixture, NextVotes, expected_gain, rank_next
 from ldl.annotations.mixture import combiner_in_words
 from ldl.annotations.votes import spellings
-from ldl.checkpoint import read_checkpoint
+from ldl.checkpoint import OPTIONS_KEY, read_checkpoint
 from ldl.command.command_line import parse_anew
 from ldl.command.options import check_replaceable
 from ldl.data.annotated import Annotated
@@ -30,8 +30,6 @@ from ldl.run.output import silence
 from ldl.tables import open_named
 from ldl.tables.entries import is_frame
 
-OPTIONS = "options"
-"""Entry of a checkpoint: the configuration of its run."""
 SHOWN = 10
 """Items that are printed."""
 BEGINS = "item,votes,gain,"
@@ -165,7 +163,7 @@ def rank_items(run: Path, votes: Path, number: int, out: Path | None = None) -> 
 
 def _tested(last: Path) -> Path:
     """Return the checkpoint that a run has tested: the last, or the best by validation. Raises LDLError."""
-    options = read_checkpoint(last).get(OPTIONS, {})
+    options = read_checkpoint(last).get(OPTIONS_KEY, {})
     best = last.with_name("best.ckpt")
     return best if options.get("given", {}).get("select") == "best" and best.is_file() else last
 
@@ -181,7 +179,7 @@ def _read_predictions(path: Path) -> pd.DataFrame:
 
 def _read_items(checkpoint: Path, predictor: Predictor, votes: Path) -> Items:
     """Return the items of the data of a checkpoint's run, with the votes of a file. Raises LDLError."""
-    given = read_checkpoint(checkpoint).get(OPTIONS, {}).get("given")
+    given = read_checkpoint(checkpoint).get(OPTIONS_KEY, {}).get("given")
     if not isinstance(given, dict):
         raise LDLError(f"{checkpoint} has no options of its run; train it with a later version of ldl")
     data = parse_anew(["-c", json.dumps(given)]).instantiate("data")

@@ -70,7 +70,7 @@ def votes(args: list[str]) -> None:
     if given.next is not None:
         _rank_next(given, parser)
     elif given.suggest:
-        _write_suggestions(given)
+        _write_suggestions(given, parser)
     else:
         _write_votes(given)
 
@@ -95,8 +95,10 @@ def _write_votes(given: Namespace) -> None:
         print(f"{len(table)} rows: {given.out}")
 
 
-def _write_suggestions(given: Namespace) -> None:
-    """Write predictions as suggestions. Raises LDLError."""
+def _write_suggestions(given: Namespace, parser: CommandParser) -> None:
+    """Write predictions as suggestions. Raises LDLError, also for other options of exports."""
+    if unused := _other_options(given, parser, "suggest", "out", "item_column", "vote_column"):
+        raise LDLError(f"--suggest reads no export and has no use for --{unused[0]}; leave it out")
     if len(given.files) > 2 or given.out is None:
         raise LDLError("--suggest takes a predictions.csv, the table of the items if need be, and --out FILE.json")
     predictions, *items = given.files
@@ -111,9 +113,14 @@ def _write_suggestions(given: Namespace) -> None:
 
 def _rank_next(given: Namespace, parser: CommandParser) -> None:
     """Rank the items of a run's data. Raises LDLError, also for options of exports."""
-    others = [name for name in vars(given) if name not in ("files", "next", "out")]
-    if unused := [name for name in others if getattr(given, name) != parser.get_default(name)]:
+    if unused := _other_options(given, parser, "next", "out"):
         raise LDLError(f"--next reads votes with the options of the run; leave --{unused[0]} out")
     from ldl.command.next_votes import next_votes  # takes seconds, and exports need no model
 
     next_votes(given.files, given.next, given.out)
+
+
+def _other_options(given: Namespace, parser: CommandParser, *names: str) -> list[str]:
+    """Return the options that are given besides ``names`` and the files."""
+    others = [name for name in vars(given) if name not in ("files", *names)]
+    return [name for name in others if getattr(given, name) != parser.get_default(name)]

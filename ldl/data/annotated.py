@@ -225,6 +225,10 @@ class Annotated(LDLDataModule):
         self.annotations, self._observed = joined, None
         return joined, rows
 
+    def describe_votes(self, votes: Annotations) -> str:
+        """Return a description of the votes for :meth:`report_columns`, with the ``target`` if it is not the shares."""
+        return str(votes) if self.target == "shares" else f"{votes}; training learns {self.target}"
+
     def prepare_fold(self) -> None:
         """Weigh the training rows, and replace their targets.
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
-from ldl.checkpoint import CHECKPOINT_KEY
+from ldl.checkpoint import CHECKPOINT_KEY, OPTIONS_KEY
 from ldl.command.arguments import Argument, argument
 from ldl.command.configs import class_name, read_config
 from ldl.data.base import LDLDataModule
@@ -34,9 +34,6 @@ from ldl.tables.csv_table import MARKS
 from ldl.task import Task
 from ldl.validation.yaml_text import resolved
 
-KEY = "options"
-"""Entry of a checkpoint: the configuration of its run."""
-
 ROWS_KEY = "trained_on"
 """Entry of a checkpoint: a digest of the data, and the part of the split of each instance."""
 TRAIN, VAL = 1, 2
@@ -51,7 +48,7 @@ class Record(pl.Callback):
         self.content = content
 
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        checkpoint[KEY] = {"given": self.content}
+        checkpoint[OPTIONS_KEY] = {"given": self.content}
 
 
 def check_resumed(checkpoint: dict[str, Any], path: str, content: dict[str, Any]) -> None:
@@ -101,7 +98,7 @@ def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, 
 
 def _saved(checkpoint: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the configuration of a checkpoint's run; empty if it is unknown."""
-    kept, beside = checkpoint.get(KEY), Path(path).parent.parent / "config.yaml"
+    kept, beside = checkpoint.get(OPTIONS_KEY), Path(path).parent.parent / "config.yaml"
     saved = kept.get("given") if isinstance(kept, dict) else resolved(read_config(beside)) if beside.is_file() else {}
     return saved if isinstance(saved, dict) else {}
 

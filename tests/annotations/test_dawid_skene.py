@@ -209,6 +209,22 @@ def fit_crowd_kit(votes: SingleVotes, labels: int, steps: int) -> np.ndarray:
     return np.asarray(fitted.sort_index()[range(labels)])
 
 
+OF_CROWD_KIT = {
+    921: (0.07051, 0.50295, 0.42654),
+    31: (0.46650, 0.02996, 0.50354),
+    549: (0.50707, 0.03093, 0.46200),
+    778: (0.47313, 0.52593, 0.00094),
+}
+"""Probabilities of the least certain simulated items after ten steps, by crowd-kit 1.4.2."""
+
+
+def test_it_has_the_figures_of_crowd_kit() -> None:
+    """Also where crowd-kit is missing: it brings transformers, which torchmetrics then imports in each process."""
+    model = DawidSkene.fit(*read_votes("simulated", least=20), smoothing=1e-10, tolerance=0, most_steps=10)
+    np.testing.assert_allclose(model.probabilities[list(OF_CROWD_KIT)], list(OF_CROWD_KIT.values()), atol=1e-5)
+    np.testing.assert_allclose(model.probabilities.mean(0), [0.50734, 0.29057, 0.20209], atol=1e-5)
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_without_smoothing_it_equals_crowd_kit(name: str) -> None:
     votes, items, labels = read_votes(name, least=20)

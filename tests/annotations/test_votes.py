@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from random import Random
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ldl.annotations import read_annotations
+from ldl.annotations import Annotations, read_annotations
 from ldl.errors import LDLError
+from ldl.labels import LabelSpace
 
 COUNTS = {"a.png": [0, 2, 1], "b.png": [0, 0, 2], "c.png": [1, 0, 0]}
 
@@ -49,3 +54,38 @@ def test_long_keys_join_whatever_their_type() -> None:
     for others in ([1234568, 1234567, 16777217], ["1234568", " 1234567", "16777217.0"], np.array(keys)[[1, 0, 2]]):
         joined, rows = found.join(others, "t")
         assert joined.counts[:, 0].tolist() == [2, 1, 3] and rows.tolist() == [0, 1, 2]
+
+
+def counts_of(annotations: Annotations) -> np.ndarray:
+    """Counts of the single votes."""
+    counts = np.zeros(annotations.counts.shape)
+    assert annotations.single is not None
+    np.add.at(counts, (annotations.single.item, annotations.single.label), 1)
+    return counts
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=40), st.randoms(use_true_random=False))
+def test_single_votes_stay_with_their_items_labels_and_raters(votes: list[tuple[int, ...]], random: Random) -> None:
+    table = pd.DataFrame(votes, columns=["item", "rater", "label"]).map("abcdef".__getitem__)
+    read = read_annotations(table, duplicates="keep")
+    everyone = LabelSpace.nominal("abcdefg")
+    keys = random.sample("abcdef", random.randint(3, 6))
+    if not set(keys) & set(read.items):
+        keys.append(read.items[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        joined, _ = read.join(keys, "t", unknown_items="drop")
+    wide = joined.over(everyone)
+    places = random.sample(range(7), 7)
+    arranged = wide.arranged(LabelSpace.nominal([everyone.names[place] for place in places]), places)
+    part = arranged.take(np.array(random.sample(range(len(arranged)), (len(arranged) + 1) // 2)))
+    for step in (read, joined, wide, arranged, part):
+        single = step.single
+        assert np.array_equal(counts_of(step), step.counts)
+        kept = {
+            (str(step.items[item]), str(rater), step.labels.names[label])
+            for item, rater, label in zip(single.item, step.raters, single.label)
+        }
+        expected = table[table["item"].isin(step.items)]
+        assert kept == set(expected.itertuples(index=False, name=None)) and len(single.item) == len(expected)

@@ -70,6 +70,25 @@ def test_suggestions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         votes(["--suggest", "argilla", str(predictions)])
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            ["--suggest", "argilla", "--tool", "mturk"],
+            "--suggest reads no export and has no use for --tool; leave it out",
+        ),
+        (["--next", "5", "--keep", "gold"], "--next reads votes with the options of the run; leave --keep out"),
+        (
+            ["--next", "5", "--suggest", "argilla"],
+            "--next reads votes with the options of the run; leave --suggest out",
+        ),
+    ],
+)
+def test_options_of_exports_alone(options: list[str], message: str) -> None:
+    with pytest.raises(LDLError, match=message):
+        votes(["votes.csv", *options, "--out", "a.csv"])
+
+
 def test_all_votes_are_written(tmp_path: Path) -> None:
     for name, fake in EXPORTS.items():
         paths, out = fake.write(tmp_path / name), tmp_path / name / "votes.csv"

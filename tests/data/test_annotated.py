@@ -18,6 +18,7 @@ from ldl.data.annotated import majority
 from ldl.errors import LDLError
 from ldl.heads import MaxEnt
 from ldl.methods.rows import Rows
+from ldl.run.record import identity
 
 
 def test_votes_in_another_file_are_no_features_of_the_table(tmp_path: Path) -> None:
@@ -114,6 +115,9 @@ def test_the_target_is_learned_from_the_votes_of_the_training_set(tmp_path: Path
     expected = DawidSkene.fit(data.annotations.single.take(train), len(train), 3)
     np.testing.assert_allclose(first, expected.probabilities, atol=1e-6)
     assert np.abs(first - shares_of(shares)[train]).max() > 0.1 and "weight" not in data.columns
+    assert "training learns dawid_skene" in data.taken and "training learns" not in shares.taken
+    # A checkpoint is of the same data, whatever it learned: its training rows are known in a test.
+    assert identity(data) == identity(shares)
     # Other votes on the test rows change nothing, and those on a training row do.
     for rows, same in ((data.split.test, True), (train[:1], False)):
         changed = LONG.assign(label=LONG["label"].where(~LONG["item"].isin([ITEMS[row] for row in rows]), 1))

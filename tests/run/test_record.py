@@ -10,9 +10,9 @@ import pytest
 import torch
 import yaml
 
+from ldl.checkpoint import OPTIONS_KEY
 from ldl.command import main
 from ldl.command.console import command
-from ldl.run.record import KEY
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
@@ -64,7 +64,7 @@ def test_options_that_a_resumed_run_cannot_take_are_refused(
     """An older checkpoint has no options, but there is a configuration beside it."""
     if beside:
         checkpoint = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-        del checkpoint[KEY]
+        del checkpoint[OPTIONS_KEY]
         (tmp_path / "old" / "checkpoints").mkdir(parents=True)
         (tmp_path / "old" / "config.yaml").write_text((run / "config.yaml").read_text())
         torch.save(checkpoint, tmp_path / "old" / "checkpoints" / "last.ckpt")

@@ -9,16 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from distributed import LocalCluster
 from fakes.inline_executor import run_inline
+from fakes.simulated_raters import confusion_of, simulate_items, simulate_votes
 
 from ldl.command import main
+from ldl.command.configs import find_config
 from ldl.heads import AAKNN
 from ldl.jobs.store import Store
 from ldl.progress import stop
 from ldl.search import candidates as made
+from ldl.search.statistics import against_best
 
 pytestmark = pytest.mark.usefixtures("blank")
 
@@ -236,3 +240,56 @@ def test_refusals_of_files(
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "results.json").touch()
     assert "has results.json, which no run of ldl wrote" in refusal(capsys, lambda: compare(path, one))
+
+
+def write_votes(folder: Path, rows: int = 60) -> list[str]:
+    """A table of features, and votes of five raters on each row; returns the options that name them."""
+    features, truth = simulate_items(rows, sharpness=2.0)
+    votes, _ = simulate_votes(confusion_of(0.9, 0.9, 0.6, 0.0, 0.0), truth, rows, 4)
+    table = pd.DataFrame(features, columns=["a", "b"]).assign(item=np.arange(rows))
+    table.to_csv(folder / "table.csv", index=False)
+    labels = np.array(["x", "y", "z"])[votes.label]
+    frame = pd.DataFrame({"item": votes.item, "rater": votes.names[votes.rater], "label": labels})
+    frame.to_csv(folder / "votes.csv", index=False)
+    return ["--data.path", str(folder / "table.csv"), "--data.votes", str(folder / "votes.csv"), *TWO]
+
+
+def with_head(config: str, run: str = "tabular/maxent") -> dict:
+    """The candidates of a shipped comparison, with a head that is fitted in less time."""
+    candidates = yaml.safe_load(Path(find_config(config)).read_text())["candidates"]
+    return {name: {**candidate, "run": run} for name, candidate in candidates.items()}
+
+
+def test_targets_of_votes_are_compared_on_the_votes(
+    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = compare(None, with_head("compare/targets"), *write_votes(tmp_path))
+    entries = {entry["name"]: entry for entry in content["candidates"]}
+    assert set(entries) == {"MeanPredictor", "shares", "majority", "dawid_skene"}
+    kl, nll = (
+        {name: np.array([fold["measures"][metric] for fold in entry["folds"]]) for name, entry in entries.items()}
+        for metric in ("kl", "vote_nll")
+    )
+    assert len({round(float(loss.mean()), 6) for loss in kl.values()}) == 4
+    # All are tested on the same votes, so that the corrected tests of both metrics are one.
+    entropy = nll["shares"] - kl["shares"]
+    for name, entry in entries.items():
+        np.testing.assert_allclose(nll[name] - kl[name], entropy, atol=1e-5)
+        assert entry["vote_nll"]["mean"] == pytest.approx(nll[name].mean())
+    expected = against_best(nll, "vote_nll", ratio=1.0)
+    tests = {name: np.nan if entry["p"] is None else entry["p"] for name, entry in entries.items()}
+    assert tests == pytest.approx(expected, abs=1e-3, nan_ok=True)
+    assert "vote NLL" in capsys.readouterr().out and "| vote NLL |" in (tmp_path / "run" / "table.md").read_text()
+    assert yaml.safe_load((tmp_path / "run" / "recommended.yaml").read_text())["data"]["init_args"]["target"] in entries
+
+
+def test_targets_of_counts_need_no_raters(compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    features, truth = simulate_items(40, sharpness=2.0)
+    counts = np.random.default_rng(0).multinomial(5, truth)
+    table = pd.DataFrame(np.hstack([features, counts]), columns=["a", "b", "label:x", "label:y", "label:z"])
+    table.to_csv(tmp_path / "table.csv", index=False)
+    compare(tmp_path / "table.csv", with_head("compare/targets_of_counts"), *TWO)
+    assert {row["candidate"] for row in lines(tmp_path / "run")} == {"MeanPredictor", "shares", "majority"}
+    options = ["--data.path", str(tmp_path / "table.csv"), *TWO, *QUIET]
+    message = refusal(capsys, lambda: main(["--stage", "compare", "-c", "compare/targets", *options]))
+    assert "candidate dawid_skene: data.target dawid_skene needs the rater of each vote" in message

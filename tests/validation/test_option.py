@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ldl.backbones import Identity
-from ldl.checkpoint import CHECKPOINT_KEY
+from ldl.checkpoint import CHECKPOINT_KEY, OPTIONS_KEY
 from ldl.command.arguments import tokenize, words_of
 from ldl.command.beside import read_beside
 from ldl.data import TabularLDL
@@ -20,7 +20,7 @@ from ldl.head import Head
 from ldl.heads import Softmax
 from ldl.jobs.identity import deciding_options
 from ldl.options import names_with_role, option, options, role_of
-from ldl.run.record import KEY, changes_of, check_resumed, with_new_data
+from ldl.run.record import changes_of, check_resumed, with_new_data
 from ldl.run.run_options import RUN_OPTIONS, TRAINER_OPTIONS, is_neutral
 from ldl.search.runs import RunSummary, comparison, unpaired
 from ldl.search.tune import _check_role
@@ -255,7 +255,7 @@ def test_a_search_tries_no_option_that_decides_what_is_measured() -> None:
 )
 def test_a_resumed_run_keeps_its_start(head: dict[str, Any], backbone: dict[str, Any], name: str) -> None:
     first = {"first_weights": None, "workers": 1}, {"initial": "zeros", "buffer_file": None}
-    saved = {KEY: {"given": content(spec(Survey), spec(Warm, **first[0]), spec(Initialised, **first[1]))}}
+    saved = {OPTIONS_KEY: {"given": content(spec(Survey), spec(Warm, **first[0]), spec(Initialised, **first[1]))}}
     now = content(spec(Survey), spec(Warm, **{**first[0], **head}), spec(Initialised, **{**first[1], **backbone}))
     if not name:
         check_resumed(saved, "last.ckpt", now)
@@ -265,7 +265,7 @@ def test_a_resumed_run_keeps_its_start(head: dict[str, Any], backbone: dict[str,
 
 
 def test_a_resumed_run_reports_what_may_change_its_result() -> None:
-    saved = {KEY: {"given": content(spec(Survey, **BEFORE), spec(Warm), spec(Initialised))}, "global_step": 7}
+    saved = {OPTIONS_KEY: {"given": content(spec(Survey, **BEFORE), spec(Warm), spec(Initialised))}, "global_step": 7}
     line = changes_of(saved, "last.ckpt", content(spec(Survey, **NOW), spec(Warm), spec(Initialised)))
     assert line.startswith("from step 7 on: ") and "data.oversample 1.0 in place of 0.0" in line
     assert not [name for name in ("scratch", "readers", "verbose") if name in line]

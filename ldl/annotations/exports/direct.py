@@ -13,11 +13,15 @@ from ldl.annotations.exports.export import export_of
 from ldl.annotations.exports.responses import ITEM, LABEL, RATER, ExportOptions
 from ldl.annotations.exports.tool_files import RECORDS, ToolFile, open_files
 from ldl.annotations.exports.tools import find_tool, tool_of
+from ldl.labels import LABEL_PREFIX
 from ldl.tables import open_named
 from ldl.validation.files import kind_of
 
 ROLES = {ITEM: "item_column", RATER: "rater_column", LABEL: "vote_column"}
 """Options by the columns of the long layout that they name."""
+
+COUNT = "ldl:count"
+"""Column with the number of votes, for a moment."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +65,20 @@ def open_export(path: Path, options: VoteOptions | None = None) -> ExportTable |
     named = {option: getattr(options, option) for option in ROLES.values()}
     export = export_of(files, tool_of(files), ExportOptions(**named))
     names = {column: named[option] for column, option in ROLES.items() if named[option] is not None}
-    own = [name for column, name in names.items() if name != column and name in export.votes]
-    return ExportTable(path, export.votes.drop(columns=own).rename(columns=names), export.notes)
+    votes = _single_votes(export.votes) if LABEL in names and LABEL not in export.votes else export.votes
+    own = [name for column, name in names.items() if name != column and name in votes]
+    return ExportTable(path, votes.drop(columns=own).rename(columns=names), export.notes)
+
+
+def _single_votes(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a vote from whole counts of votes, so that there is a column of labels, which an option may name."""
+    counts = [name for name in table if name.startswith(LABEL_PREFIX)]
+    others = [name for name in table if name not in counts]
+    votes = table.rename(columns=lambda name: name.removeprefix(LABEL_PREFIX)).melt(
+        others, var_name=LABEL, value_name=COUNT
+    )
+    votes = votes.loc[votes.index.repeat(votes.pop(COUNT).fillna(0).astype(int))]
+    return votes.sort_values(ITEM, kind="stable").reset_index(drop=True)
 
 
 def is_export(path: Path, options: VoteOptions) -> bool:

@@ -118,7 +118,7 @@ def _from_json(text: str, name: str, stem: str, by_line: bool) -> ToolFile:
     """Return the records of JSON, of one object a line, or of an object that holds them by their keys."""
     content = _parse_lines(text, name) if by_line else _parse(text, name)
     if isinstance(content, dict) and content and all(isinstance(each, dict) for each in content.values()):
-        return ToolFile(name, stem, records=[{"key": key, **each} for key, each in content.items()], keyed=True)
+        return ToolFile(name, stem, records=[{**each, "key": key} for key, each in content.items()], keyed=True)
     records = [content] if isinstance(content, dict) else content
     if not (isinstance(records, list) and records and all(isinstance(each, dict) for each in records)):
         raise LDLError(f"{name} holds no list of objects in JSON; give the export of an annotation tool")

@@ -337,7 +337,7 @@ class ImageLDL(Annotated, ListedImages):
         if records.groups is None and apart is not None and votes.groups is not None:
             records, listing.group = replace(records, groups=np.array(list(map(str, votes.groups)))), apart.group
         self._check(votes, records, listing.source)
-        self.settle(listing, records, str(votes))
+        self.settle(listing, records, self.describe_votes(votes))
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
         self.annotations = votes.take(self.rows)

@@ -117,7 +117,7 @@ class TabularLDL(Annotated, GroupedRows):
         )
         unused = None if table.apart is None or table.sets is not None else table.apart.split
         beside = "" if unused is None else f", not {unused!r} of {self.votes}: the table of features names the split"
-        self.note(table, f"votes ({annotations}){beside}")
+        self.note(table, f"votes ({self.describe_votes(annotations)}){beside}")
         labels, positions = replace(annotations.labels, unit=self.label_unit), list(range(len(annotations.labels)))
         if self.label_names is not None or self.label_values is not None:
             labels, positions = self._label_space(

@@ -70,7 +70,17 @@ def test_the_audit_reads_an_export(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "items       long layout, 2 items, 3 nominal labels, 2 to 3 votes an item, 3 raters\n" in printed
     assert f"note        {path}: read as Zooniverse classifications, which ldl votes --tool decides: " in printed
     command(["audit", str(FakeExport({"a.csv": exports.PANOPTES}, [], "").write(tmp_path)[0]), "--vote_column", "T0"])
-    assert "counts layout, 2 items, 2 nominal labels, 2 to 4 votes an item\n" in capsys.readouterr().out
+    assert "long layout, 2 items, 2 nominal labels, 2 to 4 votes an item, raters unknown\n" in capsys.readouterr().out
+
+
+def test_counts_of_a_question_beside_features(tmp_path: Path) -> None:
+    (tmp_path / "features.csv").write_text("\n".join(["item,width", *(f"{item},{item}.5" for item in range(12))]))
+    rows = [f"{item},7,{task},r,{item % 3},{1 + item % 2}" for item in range(12) for task in ("T0", "T1")]
+    (tmp_path / "votes.csv").write_text("\n".join(["subject_id,workflow_id,task,reducer,data.no,data.yes", *rows]))
+    data = TabularLDL(path=str(tmp_path / "features.csv"), votes=str(tmp_path / "votes.csv"), vote_column="T1", folds=3)
+    data.setup()
+    assert data.annotations is not None
+    assert data.annotations.counts.tolist() == [[item % 3, 1 + item % 2] for item in range(12)]
 
 
 def test_json_beside_features(tmp_path: Path) -> None:

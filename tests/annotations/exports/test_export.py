@@ -56,6 +56,11 @@ def check_equal(first: Annotations, second: Annotations) -> None:
     assert first.raters is None or list(first.raters) == list(second.raters)
 
 
+def counts_of(votes: Annotations) -> dict[str, list[float]]:
+    """The votes of each item."""
+    return {str(item): row.tolist() for item, row in zip(votes.items, votes.counts)}
+
+
 def test_reductions_are_counts(tmp_path: Path) -> None:
     paths = FakeExport({"question_reducer.csv": PANOPTES}, [], "").write(tmp_path)
     export = read_export(paths, vote_column="T0")
@@ -67,8 +72,12 @@ def test_reductions_are_counts(tmp_path: Path) -> None:
     file = tmp_path / "votes.csv"
     export.votes.to_csv(file, index=False)
     direct = read(paths[0], vote_column="T0")
-    check_equal(direct, read(file))
-    assert direct.counts.tolist() == [[1, 3], [2, 0]] and direct.layout == "counts"
+    assert counts_of(direct) == counts_of(read(file)) == {"1": [1, 3], "2": [2, 0]}
+    assert direct.layout == "long" and direct.raters is None  # the option names the column of the votes
+    first = PANOPTES.replace("T1", "T0").splitlines()
+    paths[0].write_text("\n".join(line for line in first if ",2.0,,,," not in line and ",1.0,,,," not in line))
+    check_equal(read(paths[0]), read(file))
+    assert read(paths[0]).layout == "counts"
 
 
 @pytest.mark.parametrize(

@@ -243,6 +243,16 @@ def test_answers_that_never_differ_are_found_by_their_entries(tmp_path: Path) ->
     assert set(export.votes["label"]) == {"yes"} and "question 'answer'" in export.notes[0]
 
 
+def test_answers_differ_within_items_and_data_and_regions_do_not(tmp_path: Path) -> None:
+    boxes = '"[{""x"": 1, ""label"": [""a""]}]"'
+    rows = [f"{n},r{n % 2},2026,{n // 2},1.0,{'yes' if n % 3 else 'no'},film {n % 4 // 2},{boxes}" for n in range(8)]
+    header = "annotation_id,annotator,created_at,id,lead_time,answer,genre,box"
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]))
+    export = read_export(tmp_path / "a.csv")
+    assert "question 'answer'" in export.notes[0] and set(export.votes["label"]) == {"yes", "no"}
+    assert set(export.votes["genre"]) == {"film 0", "film 1"}
+
+
 def test_item_of_another_column(tmp_path: Path) -> None:
     votes = read_export(EXPORTS["label_studio"].write(tmp_path), item_column="text").votes
     assert set(votes["item"]) == {"good film"}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from fakes.face_releases import write_lines
@@ -47,8 +48,6 @@ def made(path: Path, kind: type[ImageLDL] | type[ImageValues] = ImageLDL, **opti
     ],
 )
 def test_every_layout_has_the_same_votes(file: str, options: dict[str, Any], tree: Path) -> None:
-    import pandas as pd
-
     table = pd.read_csv(tree / "counts.csv")
     table.to_parquet(tree / "counts.parquet")
     table[["path"]].to_csv(tree / "images.csv", index=False)
@@ -96,6 +95,22 @@ def test_a_weight_follows_the_votes(tree: Path) -> None:
     np.testing.assert_allclose(
         data.columns["target"][others] * data.columns["votes"][others, None], data.counts(others), atol=1e-4
     )
+
+
+def test_raters_stay_with_their_images_if_some_cannot_be_read(tree: Path, tmp_path: Path) -> None:
+    shutil.copytree(tree, tmp_path / "tree")
+    first = pd.read_csv(tree / "matrix.csv")["path"][0]
+    (tmp_path / "tree" / first).write_bytes(b"no image")
+    options = {"rater_columns": RATERS, "target": "dawid_skene", "protocol": "random_kfold"}
+    data = made(tmp_path / "tree" / "matrix.csv", skip_unreadable=True, **options)
+    assert data.size == 23 and data.annotations.items.tolist() == data.names and first not in data.names
+    shares = data.annotations.counts / data.annotations.counts.sum(1, keepdims=True)
+    np.testing.assert_allclose(data.observed_target, shares, atol=1e-6)
+    train = data.split.train
+    np.testing.assert_allclose(data.columns["target"][train], data.dawid_skene.probabilities, atol=1e-6)
+    sure = data.annotations.counts[train].max(1) == data.annotations.votes[train]
+    chosen = data.dawid_skene.probabilities[sure].argmax(1)
+    assert sure.any() and (chosen == shares[train][sure].argmax(1)).mean() > 0.8
 
 
 def test_folders_are_classes_and_parts(tmp_path: Path) -> None:

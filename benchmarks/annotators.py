@@ -165,7 +165,7 @@ def texts(folder: Path, name: str, read: Callable[[], pd.DataFrame], ordinal: bo
         columns.insert(0, "group", pd.factorize(items["text"])[0])
         table[["item", "rater", "label"]].to_csv(votes, index=False)
         columns.to_csv(features)
-    kind = "ordinal" if ordinal else "nominal"
+    kind: Any = "ordinal" if ordinal else "nominal"
     return TabularLDL(
         path=str(features), votes=str(votes), folds=FOLDS, val_fraction=0.0, scaling="none", label_type=kind, **options
     )

@@ -69,7 +69,7 @@ class Study(NamedTuple):
         scaling: Scaling of the features of the softmax.
         raters: Whether the rater of each vote is known.
         forest: Fit a structured forest and not a softmax.
-        steps: Numbers of steps of training to choose from.
+        steps: Numbers of steps of training to choose from; the head is trained for one epoch at least.
     """
 
     make: Callable[..., Data]
@@ -221,14 +221,12 @@ def images(kind: type[CIFAR10H] | type[FERPlus], folder: Path, **options: Any) -
     return kind(crop_size=96, batch_size=256, **options)
 
 
-TEXT_STEPS = (10, 30, 100, 300, 1000)
-"""Steps of training on text, on which some targets are learned best by fewer than 100."""
 STUDIES = {
     "LIDC": Study(nodules, "quantile_normal"),
-    "POPQUORN": Study(partial(texts, name="popquorn", read=popquorn, ordinal=True), raters=True, steps=TEXT_STEPS),
-    "MD-Agreement": Study(
-        partial(texts, name="md_agreement", read=md_agreement, ordinal=False), raters=True, steps=TEXT_STEPS
+    "POPQUORN": Study(
+        partial(texts, name="popquorn", read=popquorn, ordinal=True), raters=True, steps=(10, 30, 100, 300, 1000)
     ),
+    "MD-Agreement": Study(partial(texts, name="md_agreement", read=md_agreement, ordinal=False), raters=True),
     "CIFAR-10H": Study(partial(images, CIFAR10H)),
     "FER+": Study(partial(images, FERPlus)),
     "LIDC, forest": Study(nodules, forest=True),

@@ -375,19 +375,19 @@ def table_of_targets(rows: Sequence[Result]) -> str:
             )
     header = ["set", "learned from", "vote NLL", "difference (95%)", "calibration error", "majority accuracy"]
     header += ["difference (95%)", "worth in raters (95%)", "rank correlation of entropies"]
-    return f"{scope(rows)}\n\n{markdown(header, lines)}"
+    return f"{scope(rows, MAIN)}\n\n{markdown(header, lines)}"
 
 
-def scope(rows: Sequence[Result]) -> str:
-    """Return the seeds and folds behind a table, in sentences."""
+def scope(rows: Sequence[Result], names: Sequence[str]) -> str:
+    """Return the seeds and folds behind a table of these sets, in sentences."""
     seeds: dict[int, list[str]] = {}
-    for name in STUDIES:
+    for name in names:
         if own := {row["seed"] for row in rows if row["set"] == name}:
-            seeds.setdefault(len(own), []).append(name)
-    counted = [f"{number} seed{'s' * (number > 1)} ({', '.join(names)})" for number, names in seeds.items()]
+            seeds.setdefault(len(own), []).append(f"`{name}`")
+    counted = [f"Seeds of {', '.join(members)}: {number}." for number, members in seeds.items()]
     return (
-        f"Means over {FOLDS} folds and {' or '.join(counted)}. FER+ has its published split and so no interval. A "
-        "difference is that from shares, on the same folds."
+        f"Means over {FOLDS} folds and over seeds. {' '.join(counted)} FER+ has its published split and so no "
+        "interval. A difference is that from shares, on the same folds."
     )
 
 
@@ -400,7 +400,7 @@ def table_of_limits(rows: Sequence[Result]) -> str:
         lines.append([name, *nll, *(difference(rows, name, "majority", *column) for column in columns)])
     header = ["set", "shares: vote NLL", "majority: vote NLL", "difference, all items", "items with 95% agreement"]
     header += ["other items", "majority accuracy"]
-    return f"{scope(rows)}\n\n{markdown(header, lines)}"
+    return f"{scope(rows, [*STUDIES])}\n\n{markdown(header, lines)}"
 
 
 TABLES = {

@@ -123,7 +123,7 @@ def test_the_example_from_audit_to_predictions(ldl: Installed) -> None:
     run = ldl("ldl", "-c", "nodules", "--model.head.rounds=20", "--run_dir=nodules", *QUIET)
     assert f"taken from {examples / 'nodules.csv'}: votes" in run and "The model is worth" in run
     checkpoint = "nodules/checkpoints/last.ckpt"
-    table = ["--data.path=nodules.csv", "--data.votes=readings.csv", "--data.folds=2", "--model.head.rounds=20"]
+    table = ["--data.path=nodules.csv", "--data.votes=readings.csv", "--data.folds=2"]
     ldl("ldl", "--stage", "compare", "-c", "compare/targets_of_counts", *table, "--run_dir=targets", *QUIET)
     rows = (ldl.folder / "targets" / "table.md").read_text()
     assert "| shares" in rows and "| majority" in rows

@@ -157,20 +157,23 @@ def known_source(data: object) -> Source | None:
 def check_set(
     present: bool, name: str, path: Path, root: Path | None = None, fix: str = "--data.path or --data.root"
 ) -> None:
-    """Raise LDLError for an absent data set, with its layout, origin and licence.
+    """Raise the error of :func:`absent` unless a data set is ``present``."""
+    if not present:
+        raise absent(name, path, root, fix)
+
+
+def absent(name: str, path: Path, root: Path | None = None, fix: str = "--data.path or --data.root") -> LDLError:
+    """Return the error for an absent data set, with its layout, origin and licence.
 
     Args:
-        present: Whether the set is there.
         name: Class of the data module, or name of the file.
         path: Path where the set was expected.
         root: The data folder, if ``path`` is below it.
         fix: Options that set another path.
     """
-    if present:
-        return
     source = SOURCES[name]
     below = "" if root is None else f" below the data folder {root.absolute()}"
-    raise LDLError(
+    return LDLError(
         f"no {source.name} at {path.absolute()}: it lies as {source.layout}{below}; get it from {source.where} "
         f"({source.licence}), or set its folder with LDL_DATA, {fix}"
     )

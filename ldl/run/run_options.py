@@ -25,8 +25,7 @@ RUN_OPTIONS: dict[str, tuple[Option, str]] = {
     "stage": (_option(Stage, "fit", "display"), "Stage of the run, by name."),
     "ckpt_path": (
         _option(str | None, None, "start"),
-        "Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, or a new run if "
-        "there is none yet.",
+        "Checkpoint to resume, test or predict; last: checkpoints/last.ckpt of --run_dir, or a new run.",
     ),
     "run_dir": (_option(str | None, None, "place"), "Folder of this run; default runs/TIME_DATA_HEAD."),
     "select": (

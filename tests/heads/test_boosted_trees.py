@@ -244,7 +244,7 @@ def test_damaged_trees_are_refused() -> None:
         ("child", 0, 0, "child makes no trees"),
         ("feature", 0, 7, "feature holds 7"),
         ("roots", 1, 2**30, "roots holds"),
-        ("threshold", 0, NAN, "threshold holds NaN"),
+        ("threshold", 0, NAN, "threshold holds nan, not a number or infinity"),
         ("values", 0, NAN, "values holds nan"),
         ("start", 0, torch.inf, "start holds inf"),
     ):

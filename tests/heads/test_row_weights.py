@@ -283,7 +283,7 @@ def test_rows_are_drawn_by_their_weights(replace: bool) -> None:
 def test_loaded_weights_of_neighbours_are_positive() -> None:
     head = AAKNN()
     head.build(WIDTH, EMOTIONS)
-    with pytest.raises(LDLError, match="weights has -1, which is not positive"):
+    with pytest.raises(LDLError, match="weights holds -1, not a positive number"):
         head.load_state_dict({**head.state_dict(), "weights": -torch.ones(1)})
 
 

@@ -34,7 +34,7 @@ RUN_OPTIONS: dict[str, tuple[Option, str]] = {
     ),
     "jobs": (
         _option(int, 1, "speed", least=1),
-        "Processes of this machine that run folds, candidates or trials at the same time.",
+        "Processes of this machine that run folds, candidates or trials at once.",
     ),
     "scheduler": (_option(str | None, None, "speed"), "Address of a Dask scheduler whose workers run them."),
     "matmul_precision": (

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytorch_lightning as pl
-from albumentations import BaseCompose, BasicTransform
 from jsonargparse import Namespace, set_parsing_settings
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -100,6 +99,8 @@ def class_paths(beside: Path | None, named: Iterable[str] = ()) -> Iterator[None
 
 def harmless_paths() -> set[str]:
     """Return the import paths of all classes that a configuration beside a checkpoint may name."""
+    from albumentations import BaseCompose, BasicTransform  # late: tables need no images
+
     plugins = {cls.__module__ for key in OURS for cls in subclasses(BASES[key])}
     bases = [*BASES.values(), pl.Callback, BasicTransform, BaseCompose]
     classes = {cls for base in bases for cls in (base, *subclasses(base))}

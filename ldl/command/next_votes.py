@@ -132,10 +132,10 @@ def rank_items(run: Path, votes: Path, number: int, out: Path | None = None) -> 
     voted = items.counts.sum(1) > 0
     groups = None if items.groups is None else items.groups[voted]
     combiner = DirichletMixture.fit(items.counts[voted], groups)
-    known = held & voted
-    if known.any():
-        model_votes: float | None = combiner.model_votes(prediction[known], items.counts[known])
-        origin = f"fitted to {int(known.sum())} held-out items"
+    tested = held & voted
+    if tested.any():
+        model_votes: float | None = combiner.model_votes(prediction[tested], items.counts[tested])
+        origin = f"fitted to {int(tested.sum())} held-out items"
     else:
         model_votes, origin = predictor.task.model_votes, "as in the checkpoint"
     if model_votes is None:
@@ -179,10 +179,10 @@ def _read_predictions(path: Path) -> pd.DataFrame:
 
 def _read_items(checkpoint: Path, predictor: Predictor, votes: Path) -> Items:
     """Return the items of the data of a checkpoint's run, with the votes of a file. Raises LDLError."""
-    given = read_checkpoint(checkpoint).get(OPTIONS_KEY, {}).get("given")
-    if not isinstance(given, dict):
+    configuration = read_checkpoint(checkpoint).get(OPTIONS_KEY, {}).get("given")
+    if not isinstance(configuration, dict):
         raise LDLError(f"{checkpoint} has no options of its run; train it with a later version of ldl")
-    data = parse_anew(["-c", json.dumps(given)]).instantiate("data")
+    data = parse_anew(["-c", json.dumps(configuration)]).instantiate("data")
     if not isinstance(data, TabularLDL | ImageLDL):
         raise LDLError(
             f"{checkpoint} was trained on {type(data).__name__}, whose items have no votes; next votes need a model of "

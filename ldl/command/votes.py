@@ -66,61 +66,61 @@ def votes(args: list[str]) -> None:
     parser.add_argument(
         "--next", type=int, metavar="N", help="rank the N items of a run's data whose next vote has the largest gain"
     )
-    given = parser.parse_args(args)
-    if given.next is not None:
-        _rank_next(given, parser)
-    elif given.suggest:
-        _write_suggestions(given, parser)
+    arguments = parser.parse_args(args)
+    if arguments.next is not None:
+        _rank_next(arguments, parser)
+    elif arguments.suggest:
+        _write_suggestions(arguments, parser)
     else:
-        _write_votes(given)
+        _write_votes(arguments)
 
 
-def _write_votes(given: Namespace) -> None:
+def _write_votes(arguments: Namespace) -> None:
     """Write and report the votes in exports. Raises LDLError."""
     export = read_export(
-        given.files,
-        given.tool,
-        item_column=given.item_column,
-        rater_column=given.rater_column,
-        vote_column=given.vote_column,
-        workflow_version=given.workflow_version,
-        keep=given.keep or (),
+        arguments.files,
+        arguments.tool,
+        item_column=arguments.item_column,
+        rater_column=arguments.rater_column,
+        vote_column=arguments.vote_column,
+        workflow_version=arguments.workflow_version,
+        keep=arguments.keep or (),
     )
     for note in export.notes:
         print(note)
-    if given.out is not None:
-        check_replaceable(given.out, "--out", BEGINS)
+    if arguments.out is not None:
+        check_replaceable(arguments.out, "--out", BEGINS)
         table = export.votes.astype(object).where(export.votes.notna(), "")
-        write_csv(given.out, list(table), table.to_numpy().tolist())
-        print(f"{len(table)} rows: {given.out}")
+        write_csv(arguments.out, list(table), table.to_numpy().tolist())
+        print(f"{len(table)} rows: {arguments.out}")
 
 
-def _write_suggestions(given: Namespace, parser: CommandParser) -> None:
+def _write_suggestions(arguments: Namespace, parser: CommandParser) -> None:
     """Write predictions as suggestions. Raises LDLError, also for other options of exports."""
-    if unused := _other_options(given, parser, "suggest", "out", "item_column", "vote_column"):
+    if unused := _other_options(arguments, parser, "suggest", "out", "item_column", "vote_column"):
         raise LDLError(f"--suggest reads no export and has no use for --{unused[0]}; leave it out")
-    if len(given.files) > 2 or given.out is None:
+    if len(arguments.files) > 2 or arguments.out is None:
         raise LDLError("--suggest takes a predictions.csv, the table of the items if need be, and --out FILE.json")
-    predictions, *items = given.files
+    predictions, *items = arguments.files
     tasks = suggestions_of(
-        predictions, items[0] if items else None, given.suggest, given.vote_column, given.item_column
+        predictions, items[0] if items else None, arguments.suggest, arguments.vote_column, arguments.item_column
     )
-    check_replaceable(given.out, "--out", '[{"data":' if given.suggest == "label_studio" else '[{"id":')
-    with replacing(given.out) as file:
+    check_replaceable(arguments.out, "--out", '[{"data":' if arguments.suggest == "label_studio" else '[{"id":')
+    with replacing(arguments.out) as file:
         file.write(json.dumps(tasks, ensure_ascii=False, indent=1).encode())
-    print(f"{len(tasks)} suggestions: {given.out}")
+    print(f"{len(tasks)} suggestions: {arguments.out}")
 
 
-def _rank_next(given: Namespace, parser: CommandParser) -> None:
+def _rank_next(arguments: Namespace, parser: CommandParser) -> None:
     """Rank the items of a run's data. Raises LDLError, also for options of exports."""
-    if unused := _other_options(given, parser, "next", "out"):
+    if unused := _other_options(arguments, parser, "next", "out"):
         raise LDLError(f"--next reads votes with the options of the run; leave --{unused[0]} out")
     from ldl.command.next_votes import next_votes  # takes seconds, and exports need no model
 
-    next_votes(given.files, given.next, given.out)
+    next_votes(arguments.files, arguments.next, arguments.out)
 
 
-def _other_options(given: Namespace, parser: CommandParser, *names: str) -> list[str]:
+def _other_options(arguments: Namespace, parser: CommandParser, *names: str) -> list[str]:
     """Return the options that are given besides ``names`` and the files."""
-    others = [name for name in vars(given) if name not in ("files", *names)]
-    return [name for name in others if getattr(given, name) != parser.get_default(name)]
+    others = [name for name in vars(arguments) if name not in ("files", *names)]
+    return [name for name in others if getattr(arguments, name) != parser.get_default(name)]

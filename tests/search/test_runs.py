@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+from fakes.run_lists import list_runs, read_results
 
 from ldl.command.console import command
 from ldl.labels import LabelSpace
@@ -18,19 +18,11 @@ from ldl.search.runs import comparison, read_run, unpaired
 from ldl.search.statistics import p_value
 
 
-def said(capsys: pytest.CaptureFixture[str], *args: Any) -> list[str]:
-    capsys.readouterr()
-    command(["runs", *map(str, args)])
-    return capsys.readouterr().out.splitlines()
-
-
-def results(run: Path) -> Any:
-    return json.loads((run / "results.json").read_text())
-
-
 def test_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = said(capsys, runs, "--compare", "mean", runs / "near")
-    folds = np.array([[fold["metrics"]["kl"] for fold in results(runs / name)["folds"]] for name in ("mean", "near")])
+    lines = list_runs(capsys, runs, "--compare", "mean", runs / "near")
+    folds = np.array(
+        [[fold["metrics"]["kl"] for fold in read_results(runs / name)["folds"]] for name in ("mean", "near")]
+    )
     (row,) = [line.split() for line in lines if line.startswith("kl ")]
     difference = np.mean(folds[0]) - np.mean(folds[1])
     assert float(row[3]) == pytest.approx(difference, abs=6e-5) and row[5] == ("A" if difference < 0 else "B")
@@ -38,10 +30,10 @@ def test_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = [line.split() for line in lines if line.startswith("cosine ")]
     assert row[5] == ("A" if float(row[3]) > 0 else "B")
     assert any(line.split() == ["model.head.neighbours", "-", "3"] for line in lines)
-    lines = said(capsys, runs, "--compare", "mean", "once")
+    lines = list_runs(capsys, runs, "--compare", "mean", "once")
     assert lines[-1] == "not paired: both must be cross-validations"
     with pytest.raises(SystemExit):
-        said(capsys, runs, "--compare", "mean", "elsewhere")
+        list_runs(capsys, runs, "--compare", "mean", "elsewhere")
     assert "no run has this name" in capsys.readouterr().err
 
 

@@ -66,8 +66,8 @@ def open_export(path: Path, options: VoteOptions | None = None) -> ExportTable |
     export = export_of(files, tool_of(files), ExportOptions(**named))
     names = {column: named[option] for column, option in ROLES.items() if named[option] is not None}
     votes = _single_votes(export.votes) if LABEL in names and LABEL not in export.votes else export.votes
-    own = [name for column, name in names.items() if name != column and name in votes]
-    return ExportTable(path, votes.drop(columns=own).rename(columns=names), export.notes)
+    replaced = [name for column, name in names.items() if name != column and name in votes]
+    return ExportTable(path, votes.drop(columns=replaced).rename(columns=names), export.notes)
 
 
 def _single_votes(table: pd.DataFrame) -> pd.DataFrame:

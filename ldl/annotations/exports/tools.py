@@ -79,8 +79,8 @@ def tool_of(files: Sequence[ToolFile], name: str | None = None) -> Tool:
         LDLError: The name is of no tool, or several tools wrote the files.
     """
     if name is not None:
-        if name not in (known := [*TOOLS, "none"]):
-            raise LDLError(f"unknown tool {name!r}; one of {', '.join(known)}{did_you_mean(name, known)}")
+        if name not in (accepted := [*TOOLS, "none"]):
+            raise LDLError(f"unknown tool {name!r}; one of {', '.join(accepted)}{did_you_mean(name, accepted)}")
         return TOOLS.get(name, NONE)
     tools = {file.name: find_tool(file) for file in files}
     names: list[str | None] = list(dict.fromkeys(tools.values()))

@@ -196,14 +196,21 @@ def _check_encoding(state: Any, features: int, where: str) -> None:
     for number, column in enumerate(state):
         entry = f"{where}[{number}]"
         fields = {"name", "kind", "categories", "other", "missing", "fill"}
+        is_text = isinstance(column, dict) and column.get("kind") == "text"
+        fields |= {"encoder", "tokens", "width"} if is_text else set()
         _must(isinstance(column, dict) and column.keys() == fields, f"{entry} lacks an entry, or has an unknown one")
         kind, texts, fill = column["kind"], column["categories"], column["fill"]
-        _must(kind in ("number", "date", "category"), f"{entry}.kind is {str(kind)[:80]}, not number, date or category")
+        widths = {"number": 1, "date": 4, "category": 0, "text": column.get("width")}
+        _must(kind in widths, f"{entry}.kind is {str(kind)[:80]}, not number, date, category or text")
         _must(isinstance(column["name"], str), f"{entry}.name is no text")
         named = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
         _must(named and len(set(texts)) == len(texts), f"{entry}.categories is not a list of distinct texts")
         _must(type(column["other"]) is bool and type(column["missing"]) is bool, f"{entry} has flags that are not bool")
-        width_of_kind = {"number": 1, "date": 4, "category": 0}[kind]
+        if is_text:
+            counts = [column["tokens"], column["width"]]
+            fits = isinstance(column["encoder"], str) and all(type(n) is int and 0 < n < 2**31 for n in counts)
+            _must(fits and fill is None, f"{entry} is no encoding of text: a name, and numbers of tokens and features")
+        width_of_kind = widths[kind]
         numbers = isinstance(fill, list | tuple) and all(type(v) is float and math.isfinite(v) for v in fill)
         right = fill is None or (numbers and len(fill) == width_of_kind > 0)
         _must(right, f"{entry}.fill is {str(fill)[:80]}, not {width_of_kind} numbers")

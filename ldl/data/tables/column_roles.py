@@ -8,10 +8,14 @@ from pathlib import Path
 
 from ldl.annotations.columns import VoteColumns, matching_columns
 from ldl.data.names import find_group, find_split
+from ldl.data.tables.columns import found_kind
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet
-from ldl.tables.roles import Role, usual_columns
+from ldl.tables.roles import USUAL, Role, usual_columns
+
+AUTO = "auto"
+"""Text columns with which a table takes those with a usual name."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,7 @@ class ColumnChoice:
         features: Columns of features; none means all columns left over.
         drop: Columns that are left out.
         categories: Columns that are categories although they hold numbers.
+        texts: Columns of text; ``auto`` takes those with a usual name.
         trained: Features of a trained model, which are features here too.
         item: Column that names the row, or None.
         split: Column of the sets of a published split, or None.
@@ -35,6 +40,7 @@ class ColumnChoice:
     features: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
     categories: Sequence[str] | str = ()
+    texts: Sequence[str] | str = ()
     trained: Sequence[str] = ()
     item: str | None = None
     split: str | None = None
@@ -50,13 +56,14 @@ class ColumnChoice:
 
         A pattern such as ``*`` only chooses among columns that may be features.
         """
-        listed = ([names] if isinstance(names, str) else names for names in (self.features, self.categories))
+        texts = () if self.texts == AUTO else self.texts
+        listed = ([names] if isinstance(names, str) else names for names in (self.features, self.categories, texts))
         return {name for names in listed for name in names} | {*self.trained}
 
     @property
     def names_columns(self) -> bool:
         """Whether an option names a column, which a table of matrices does not have."""
-        return bool(self.features or self.drop or self.categories or self.item or self.annotated)
+        return bool(self.features or self.drop or self.categories or self.texts or self.item or self.annotated)
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,30 @@ def find_roles(
     named |= {name for name in rest if name.startswith(LABEL_PREFIX)}
     left_out = [name for name in header if name in named]
     return ColumnRoles([name for name in rest if name not in named], item, group, split, left_out)
+
+
+def find_texts(table: CsvTable | Parquet, patterns: Sequence[str] | str, features: Sequence[str]) -> list[str]:
+    """Return the features that are columns of text.
+
+    Args:
+        table: The table.
+        patterns: Names or patterns of the columns of text; ``auto`` takes those with a usual name that hold text.
+        features: Columns of features.
+
+    Raises:
+        LDLError: The table has no column of a given name, or no column of a usual name holds text.
+    """
+    if patterns != AUTO or AUTO in table.header:
+        return [name for name in matching_columns(table.header, patterns, str(table.path)) if name in features]
+    usual = usual_columns(features, "text")
+    columns = table.texts(usual) if usual else {}
+    texts = [name for name in usual if found_kind(columns[name]) == "category"]
+    if not texts:
+        raise LDLError(
+            f"{table.path}: no feature has a usual name of a column of text, such as {', '.join(USUAL['text'][:5])}; "
+            f"name it with --data.text_columns, one of {some(features, 20)}"
+        )
+    return texts
 
 
 def _find_item(

@@ -1,23 +1,24 @@
-"""Tables with columns of several kinds: numbers, categories and dates, encoded as numbers.
+"""Tables with columns of several kinds: numbers, categories, dates and text, encoded as numbers.
 
-A *typed* frame is a pandas DataFrame with columns of three types: float64 with NaN for gaps (numbers and truth values),
-datetime64 with NaT (dates), and text with None (categories). :func:`typed` finds the kinds of a table.
-:class:`Encoding` learns from training rows how typed columns become numbers.
+A *typed* frame is a pandas DataFrame with columns of four types: float64 with NaN for gaps (numbers and truth values),
+datetime64 with NaT (dates), objects with None (categories), and pandas' ``string`` with NA (text). :func:`typed` finds
+the kinds of a table. :class:`Encoding` learns from training rows how typed columns become numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from ldl.data.text import USUAL_TEXT, TextOptions, count_cut, find_encoder, text_vectors
 from ldl.errors import LDLError, some
 from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 
-ColumnKind = Literal["number", "date", "category"]
+ColumnKind = Literal["number", "date", "category", "text"]
 MOST_CATEGORIES = 30
 """Categories of a column with a feature each; the others share one."""
 UNIQUE_ROWS = 50
@@ -35,6 +36,8 @@ FOREIGN = {
     re.compile(r"[+-]?\d+,\d+"): "numbers with a comma; write them with a point, and without marks of thousands",
 }
 """Text that other programs write for dates and numbers, with the name and the fix."""
+OF_TEXT = ("encoder", "tokens", "width")
+"""Fields of an encoding that only columns of text have."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,19 @@ class ColumnEncoding:
 
     A category is a feature of zeros and ones for each entry of ``categories``, for other text if ``other``, and for
     gaps if ``missing``. A number is itself, and a date its :data:`PARTS`. Gaps of both are filled if ``fill`` is known,
-    and marked by one more feature if ``missing``.
+    and marked by one more feature if ``missing``. Text is the vector of its encoder, which is zero for gaps, also
+    marked if ``missing``.
 
     Attributes:
         name: Name of the column.
-        kind: ``number``, ``date`` or ``category``.
+        kind: ``number``, ``date``, ``category`` or ``text``.
         categories: The texts with a feature of their own, sorted.
         other: Whether all other texts share a feature; otherwise they are zeros.
         missing: Whether there is a feature for gaps.
         fill: Medians of the training rows, for a number (1) or a date (4); None keeps gaps as NaN.
+        encoder: Name of the encoder of text.
+        tokens: Largest number of tokens of a text.
+        width: Number of features of text.
     """
 
     name: str
@@ -60,13 +67,18 @@ class ColumnEncoding:
     other: bool = False
     missing: bool = False
     fill: Sequence[float] | None = None
+    encoder: str = ""
+    tokens: int = 0
+    width: int = 0
 
     @classmethod
-    def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray) -> ColumnEncoding:
+    def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray, text: TextOptions) -> ColumnEncoding:
         """Learn a column from the typed entries of training rows with weights; ``fill`` learns medians for gaps."""
         import pandas
 
         kind, missing = column_kind(entries), bool(entries.isna().any())
+        if kind == "text":
+            return cls(name, kind, missing=missing, **text._asdict(), width=find_encoder(text.encoder).width)
         if kind == "category":
             counts = pandas.Series(weight, entries.index).groupby(entries).sum()
             # The most frequent first, and the alphabet decides between equals.
@@ -84,6 +96,8 @@ class ColumnEncoding:
         if self.kind == "category":
             texts = [*self.categories, *["other"] * self.other, *["missing"] * self.missing]
             return [f"{self.name}={text}" for text in texts]
+        if self.kind == "text":
+            return [f"{self.name}[{number}]" for number in range(self.width)] + [f"{self.name} missing"] * self.missing
         names = [self.name] if self.kind == "number" else [f"{self.name} {unit}" for unit in PARTS]
         return names + [f"{self.name} missing"] * self.missing
 
@@ -96,11 +110,23 @@ class ColumnEncoding:
             yield from (code_of == number for number in range(len(codes)))
             if self.other:
                 yield (code_of < 0) & ~gaps
+        elif self.kind == "text":
+            yield from self._vectors(entries).T
         else:
             for numbers, median in zip(_parts(self.kind, entries), self.fill or [np.nan] * len(PARTS)):
                 yield np.where(gaps, median, numbers)
         if self.missing:
             yield gaps
+
+    def _vectors(self, texts: Any) -> np.ndarray:
+        """Return the vectors (N, width) of texts. Raises LDLError if the encoder has vectors of another width."""
+        vectors = text_vectors(texts.fillna(""), TextOptions(self.encoder, self.tokens))
+        if vectors.shape[1] != self.width:
+            raise LDLError(
+                f"column {self.name!r} was encoded by {self.encoder} with {self.width} features in training, and the "
+                f"encoder of this name has {vectors.shape[1]}; install the version of training"
+            )
+        return vectors
 
 
 @dataclass(frozen=True)
@@ -110,16 +136,17 @@ class Encoding:
     columns: Sequence[ColumnEncoding]
 
     @classmethod
-    def fit(cls, frame: Any, fill: bool, weight: np.ndarray | None = None) -> Encoding:
+    def fit(cls, frame: Any, fill: bool, weight: np.ndarray | None = None, text: TextOptions = USUAL_TEXT) -> Encoding:
         """Learn from training rows.
 
         Args:
             frame: The rows, a typed frame.
             fill: Whether to fill gaps of numbers and dates with medians.
             weight: (N,) weights of the rows; None weighs them equally.
+            text: Options of the columns of text.
         """
         weight = np.ones(len(frame)) if weight is None else np.asarray(weight, np.float64)
-        return cls([ColumnEncoding.fit(str(name), entries, fill, weight) for name, entries in frame.items()])
+        return cls([ColumnEncoding.fit(str(name), entries, fill, weight, text) for name, entries in frame.items()])
 
     @classmethod
     def of_numbers(cls, names: Sequence[str]) -> Encoding:
@@ -133,7 +160,10 @@ class Encoding:
 
     def state(self) -> list[dict[str, Any]]:
         """Return plain values."""
-        return [asdict(column) for column in self.columns]
+        return [
+            {field: value for field, value in asdict(column).items() if column.kind == "text" or field not in OF_TEXT}
+            for column in self.columns
+        ]
 
     @property
     def inputs(self) -> list[str]:
@@ -181,6 +211,8 @@ class Encoding:
 
 def column_kind(entries: Any) -> ColumnKind:
     """Return the kind of a column of a typed frame."""
+    if entries.dtype.name == "string":
+        return "text"
     return "number" if entries.dtype.kind == "f" else "date" if entries.dtype.kind == "M" else "category"
 
 
@@ -189,7 +221,7 @@ def is_plain(frame: Any, fill: bool) -> bool:
     return all(column_kind(column) == "number" and not (fill and column.isna().any()) for _, column in frame.items())
 
 
-def typed(frame: Any, source: str, option: str = "") -> Any:
+def typed(frame: Any, source: str, option: str = "", text_columns: Collection[str] = ()) -> Any:
     """Find the kind of each column of a DataFrame, and return the typed frame.
 
     A column of text, or of pandas' type ``category``, is a category. Text of which all entries are dates, such as
@@ -200,6 +232,7 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
         frame: The table.
         source: Its origin, for messages.
         option: Option that leaves a column out, for messages.
+        text_columns: Names of the columns of text.
 
     Raises:
         LDLError: See above.
@@ -210,9 +243,10 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
     for position, name in enumerate(frame.columns):
         subject = f"{source}: column {str(name)!r} is"
         column = frame.iloc[:, position]
-        entries = as_kind(_found_kind(column), column, subject)
+        entries = as_kind("text" if name in text_columns else found_kind(column), column, subject)
         by_text = column_kind(entries) == "category" and column.dtype.name != "category"
         out = f"leave it out with {option} {name}" if option else "leave it out"
+        as_text_column = f"--data.text_columns {name}" if option else f"text_columns={[str(name)]}"
         if by_text and (meaning := _foreign(entries)) is not None:
             codes = f"--data.category_columns {name}" if option else ".astype('category')"
             raise LDLError(
@@ -222,13 +256,14 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
         if by_text and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
             raise LDLError(
                 f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {len(entries)} rows, too "
-                f"many for categories; {out}"
+                f"many for categories; {out}, or read it as text with {as_text_column}"
             )
         columns[str(name)] = entries.reset_index(drop=True)
     return pandas.DataFrame(columns)
 
 
-def _found_kind(entries: Any) -> ColumnKind:
+def found_kind(entries: Any) -> ColumnKind:
+    """Return the kind of a column of any type, by its entries; text is a category."""
     if entries.dtype.kind == "M":
         return "date"
     if entries.dtype.name == "category":
@@ -273,20 +308,37 @@ def as_kind(kind: ColumnKind, entries: Any, subject: str) -> Any:
         column = pandas.Series(to_numbers(entries, subject), entries.index)
     elif kind == "date":
         column = _dates(entries, subject)
+    elif kind == "text":
+        return _texts(entries, full_text, f"{subject} {{}}, no text").astype(pandas.StringDtype("python"))
     else:
-        entries = entries.astype(object)
-        texts = pandas.Series([as_text(entry) or None for entry in entries], entries.index, dtype=object)
-        odd = entries[texts.isna() & entries.notna()].map(lambda entry: not isinstance(entry, str | bytes))
-        if odd.any():
-            first = entries[odd.idxmax()]
-            raise EntryError(
-                f"{subject} {type(first).__name__} {str(first)[:40]!r}, no category; convert it with .astype(str)"
-            )
-        return texts
+        return _texts(entries, as_text, f"{subject} {{}}, no category")
     if kind == "number" and (wrong := column.abs() > LARGEST).any():
         row = int(wrong.to_numpy().argmax())
         raise EntryError(f"{subject} {column.iloc[row]} in row {row}; every entry must be a finite number")
     return column
+
+
+def _texts(entries: Any, spell: Callable[[Any], str], problem: str) -> Any:
+    """Return the text of each entry, None if it is missing. Raises LDLError for an object that has no text."""
+    import pandas
+
+    entries = entries.astype(object)
+    texts = pandas.Series([spell(entry) or None for entry in entries], entries.index, dtype=object)
+    odd = entries[texts.isna() & entries.notna()].map(lambda entry: not isinstance(entry, str | bytes))
+    if odd.any():
+        first = entries[odd.idxmax()]
+        entry = f"{type(first).__name__} {str(first)[:40]!r}"
+        raise EntryError(f"{problem.format(entry)}; convert it with .astype(str)")
+    return texts
+
+
+def full_text(entry: Any) -> str:
+    """Return an entry of a column of text; empty if it is missing or has no text. The word "none" is text here."""
+    if isinstance(entry, bytes):
+        entry = entry.decode(errors="replace")
+    if not isinstance(entry, str):
+        return as_text(entry)
+    return entry.strip().encode(errors="replace").decode()  # tokenizers cannot read lone surrogates
 
 
 def _dates(entries: Any, subject: str) -> Any:
@@ -320,10 +372,18 @@ def _parts(kind: ColumnKind, entries: Any) -> list[np.ndarray]:
     return [each.to_numpy(np.float64, na_value=np.nan) for each in series]
 
 
-def describe(frame: Any, fill: bool) -> str:
+def describe(frame: Any, fill: bool, text: TextOptions = USUAL_TEXT) -> str:
     """Return the columns of a typed frame that are encoded, for the user; empty if there are none."""
     kinds = {str(name): column_kind(column) for name, column in frame.items()}
-    gaps = [str(name) for name, column in frame.items() if kinds[str(name)] != "category" and column.isna().any()]
+    gaps = [name for name, kind in kinds.items() if kind in ("number", "date") and frame[name].isna().any()]
     texts = [(f"{kind} {some([name for name in kinds if kinds[name] == kind])}", kind) for kind in ("category", "date")]
     phrases = [text for text, kind in texts if kind in kinds.values()]
+    phrases += [_describe_text(name, frame[name], text) for name, kind in kinds.items() if kind == "text"]
     return ", ".join(phrases + [f"gaps of {some(gaps)} filled with medians and marked"] * bool(fill and gaps))
+
+
+def _describe_text(name: str, entries: Any, text: TextOptions) -> str:
+    cut, missing = count_cut(entries.dropna(), text), int(entries.isna().sum())
+    more = [f"{cut} rows cut after {text.tokens} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(missing)
+    width = find_encoder(text.encoder).width
+    return f"text {name!r} ({', '.join([f'{width} features by {text.encoder}', *more])})"

@@ -25,7 +25,7 @@ from ldl.data.names import (
 from ldl.data.storage import USUAL, RowFile, Storage
 from ldl.data.tables.arrays import open_arrays
 from ldl.data.tables.checks import check_distributions, check_matrix
-from ldl.data.tables.column_roles import ColumnChoice, find_roles
+from ldl.data.tables.column_roles import ColumnChoice, find_roles, find_texts
 from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
@@ -161,8 +161,8 @@ class TableReader:
         options = self.selection or ColumnChoice()
         if options.names_columns:
             raise LDLError(
-                f"{path} holds matrices without named columns; data.feature_columns, data.drop and the options of "
-                "votes are for .csv and Parquet files"
+                f"{path} holds matrices without named columns; data.feature_columns, data.drop, data.text_columns and "
+                "the options of votes are for .csv and Parquet files"
             )
         features = find_features(path, arrays, self.feature_key, partial(self._find_target, path, arrays))
         target, group = self._find_target(path, arrays), self._find_group(path, arrays)
@@ -280,15 +280,15 @@ class TableReader:
         """Return the features as a matrix, in memory or on disk, or as a typed frame. Raises LDLError."""
         options = self.selection
         if isinstance(table, Parquet) and (options is None or not self.storage.fits((len(table), len(columns)))):
-            if options is not None and options.categories:
+            if options is not None and (options.categories or options.texts):
                 raise LDLError(
-                    f"{table.path} stays on disk, where all features are numbers; leave data.category_columns out, or "
-                    "read the table into memory with a larger --data.in_memory"
+                    f"{table.path} stays on disk, where all features are numbers; leave data.category_columns and "
+                    "data.text_columns out, or read the table into memory with a larger --data.in_memory"
                 )
             return self.storage.read(table, columns)
         if options is None:
             return table.numbers(columns, missing=self.missing)
-        return self._typed(table, columns, options.categories)
+        return self._typed(table, columns, options)
 
     def _has_counts(self, table: CsvTable | Parquet, names: list[str]) -> bool:
         """Return whether columns ``label:NAME`` hold counts of votes, and not distributions. Raises LDLError."""
@@ -299,16 +299,22 @@ class TableReader:
         counts = np.nan_to_num(table.numbers(names, missing=True))  # an empty field is no vote
         return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
 
-    def _typed(self, table: CsvTable | Parquet, names: list[str], categories: Sequence[str] | str) -> Any:
+    def _typed(self, table: CsvTable | Parquet, names: list[str], options: ColumnChoice) -> Any:
         """Return columns as a typed frame, or as a matrix if all are numbers without gaps to fill. Raises LDLError."""
         hint = "; correct it, or name a column of categories with --data.category_columns"
         if not self.missing:
             hint = "; for gaps, pass --data.missing fill, or keep for a head that takes them"
-        codes = [name for name in matching_columns(table.header, categories, str(table.path)) if name in names]
-        numbers = [name for name in names if name not in codes]
+        codes = [name for name in matching_columns(table.header, options.categories, str(table.path)) if name in names]
+        texts = find_texts(table, options.texts, names) if options.texts else []
+        if both := [name for name in texts if name in codes]:
+            raise LDLError(
+                f"{table.path}: {some(both)} are both in data.category_columns and data.text_columns; choose one"
+            )
+        numbers = [name for name in names if name not in (*codes, *texts)]
         frame = table.frame(numbers) if isinstance(table, Parquet) else table.columns(numbers, hint, self.missing)
-        frame = frame.join(table.texts(codes).astype("category"))[names] if codes else frame
-        frame = typed(frame, str(table.path), "--data.drop")
+        if codes or texts:
+            frame = frame.join(table.texts(codes).astype("category")).join(table.texts(texts))[names]
+        frame = typed(frame, str(table.path), "--data.drop", texts)
         if is_plain(frame, self.fill):
             return np.ascontiguousarray(frame.to_numpy(np.float64))
         for name, column in frame.items():

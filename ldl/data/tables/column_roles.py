@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ldl.annotations.columns import VoteColumns, matching_columns
+from ldl.annotations.columns import VoteColumns, listed_names, matching_columns
 from ldl.data.names import find_group, find_split
 from ldl.data.tables.columns import found_kind
 from ldl.errors import LDLError, some
@@ -56,9 +57,8 @@ class ColumnChoice:
 
         A pattern such as ``*`` only chooses among columns that may be features.
         """
-        texts = () if self.texts == AUTO else self.texts
-        listed = ([names] if isinstance(names, str) else names for names in (self.features, self.categories, texts))
-        return {name for names in listed for name in names} | {*self.trained}
+        texts = {*listed_names(self.texts)} - {AUTO}
+        return {*listed_names(self.features), *listed_names(self.categories), *self.trained} | texts
 
     @property
     def names_columns(self) -> bool:
@@ -138,25 +138,28 @@ def find_roles(
     return ColumnRoles([name for name in rest if name not in named], item, group, split, left_out)
 
 
-def find_texts(table: CsvTable | Parquet, patterns: Sequence[str] | str, features: Sequence[str]) -> list[str]:
+def find_texts(
+    patterns: Sequence[str] | str, features: Sequence[str], read: Callable[[list[str]], Any], source: str
+) -> list[str]:
     """Return the features that are columns of text.
 
     Args:
-        table: The table.
         patterns: Names or patterns of the columns of text; ``auto`` takes those with a usual name that hold text.
         features: Columns of features.
+        read: Returns a frame of some columns.
+        source: Origin of the columns, for messages.
 
     Raises:
-        LDLError: The table has no column of a given name, or no column of a usual name holds text.
+        LDLError: There is no feature of a given name, or none of a usual name holds text.
     """
-    if patterns != AUTO or AUTO in table.header:
-        return [name for name in matching_columns(table.header, patterns, str(table.path)) if name in features]
-    usual = usual_columns(features, "text")
-    columns = table.texts(usual) if usual else {}
+    if listed_names(patterns) != [AUTO] or AUTO in features:
+        return [str(name) for name in matching_columns(features, patterns, source)]
+    usual = [str(name) for name in usual_columns(features, "text")]
+    columns = read(usual) if usual else {}
     texts = [name for name in usual if found_kind(columns[name]) == "category"]
     if not texts:
         raise LDLError(
-            f"{table.path}: no feature has a usual name of a column of text, such as {', '.join(USUAL['text'][:5])}; "
+            f"{source}: no feature has a usual name of a column of text, such as {', '.join(USUAL['text'][:5])}; "
             f"name it with --data.text_columns, one of {some(features, 20)}"
         )
     return texts

@@ -189,6 +189,16 @@ class Encoding:
         """Names of the features."""
         return [name for column in self.columns for name in column.names]
 
+    def notes(self, frame: Any, source: str) -> list[str]:
+        """Return a line for each column of text with rows that are cut; ``source`` is the origin of the frame."""
+        notes = []
+        for column in self.columns:
+            if column.kind == "text":
+                text = TextOptions(column.encoder, column.tokens)
+                if cut := count_cut(list(map(full_text, frame[column.name])), text):
+                    notes.append(f"{source}: column {column.name!r}: {cut} rows are cut after {text.tokens} tokens")
+        return notes
+
     def transform(self, frame: Any, source: str) -> np.ndarray:
         """Return the features (N, F), float64.
 

@@ -305,7 +305,7 @@ class TableReader:
         if not self.missing:
             hint = "; for gaps, pass --data.missing fill, or keep for a head that takes them"
         codes = [name for name in matching_columns(table.header, options.categories, str(table.path)) if name in names]
-        texts = find_texts(table, options.texts, names) if options.texts else []
+        texts = find_texts(options.texts, names, table.texts, str(table.path))
         if both := [name for name in texts if name in codes]:
             raise LDLError(
                 f"{table.path}: {some(both)} are both in data.category_columns and data.text_columns; choose one"

@@ -178,7 +178,8 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"x": [1] * 60, "name": [f"n{k}" for k in range(60)], "label:a": [1] * 60},
         {},
-        "column 'name' holds 60 different texts in 60 rows, .* leave it out with --data.drop name, or read it as text with --data.text_columns name$",
+        "column 'name' holds 60 different texts in 60 rows, .* leave it out with --data.drop name, or read it as text "
+        "with --data.text_columns name$",
     ),
     ({"x": [1, None], "c": ["a", "b"], **LABELS}, {"missing": "refuse"}, "line 3, .*'x' is '', .* pass --data.missing"),
     ({"x": [1, 2], **LABELS}, {"drop": "y*"}, r"has no column 'y\*'"),

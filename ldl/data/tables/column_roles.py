@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ldl.annotations.columns import VoteColumns, listed_names, matching_columns
+from ldl.annotations.columns import VoteColumns, VoteOptions, listed_names, matching_columns
 from ldl.data.names import find_group, find_split
 from ldl.data.tables.columns import found_kind
 from ldl.errors import LDLError, some
@@ -34,6 +34,7 @@ class ColumnChoice:
         splits: Whether the protocol may be a published split.
         votes: Returns the columns of votes in a header of a named table, or None if labels cannot be votes.
         annotated: Whether options describe votes.
+        export: Options that name the columns of an export of an annotation tool.
         find_apart: Returns the columns of the file of votes beside a named table, or None if there is none.
         apart: Columns of the file of votes, which is joined by the item; None if there is none.
     """
@@ -48,6 +49,7 @@ class ColumnChoice:
     splits: bool = False
     votes: Callable[[Sequence[str], str], VoteColumns] | None = None
     annotated: bool = False
+    export: VoteOptions = VoteOptions()
     find_apart: Callable[[Path], VoteColumns | None] | None = None
     apart: Sequence[str] | None = None
 

@@ -12,6 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ldl.annotations.columns import VoteColumns, matching_columns
+from ldl.annotations.exports.direct import open_export
+from ldl.annotations.exports.tool_files import RECORDS
+from ldl.collective import process_rank
 from ldl.data.names import (
     TARGET_KEYS,
     VALUE_KEYS,
@@ -31,8 +34,10 @@ from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
+from ldl.tables.csv_table import parse_csv
 from ldl.tables.entries import is_frame, to_names
 from ldl.tables.roles import usual_columns
+from ldl.validation.files import kind_of
 
 OF_VALUES = "; one value a row is for TabularValues, with --data.value_key COLUMN"
 OF_VOTES = "; for votes, name columns with data.label_columns, data.rater_columns, or data.vote_column"
@@ -92,7 +97,8 @@ class LabelledTable:
 class TableReader:
     """Reads and checks a table; rows of large tables stay on disk.
 
-    ``.mat`` and ``.npz`` files, and folders of .npy files, hold two matrices, each under the given name or the only
+    Exports of annotation tools in JSON, or a ZIP archive of them, are tables with one row a vote. ``.mat`` and ``.npz``
+    files, and folders of .npy files, hold two matrices, each under the given name or the only
     usual one. In ``.csv`` and Parquet files the columns named ``label:NAME`` are the distribution, or one column is the
     value; further columns may name items, groups or sets of a split (:func:`find_roles`), and all others are features.
     A folder of Parquet files is one table.
@@ -129,7 +135,7 @@ class TableReader:
             LDLError: A missing or unreadable file, key or column; text or NaN among the numbers; a negative
                 probability; a row that does not sum to 1; unequal numbers of rows.
         """
-        named = open_named(path)
+        named = self._open(path)
         if named is not None:
             return self._checked(path, self._of_columns(named))
 
@@ -137,6 +143,16 @@ class TableReader:
             return self._checked(path, self._of_arrays(path, arrays))
 
         return of_arrays(open_arrays(path, self.storage, of_arrays))
+
+    def _open(self, path: Path) -> CsvTable | Parquet | None:
+        """Return a table with named columns, which an annotation tool may have written as JSON. Raises LDLError."""
+        if self.values or self.selection is None or kind_of(path) not in {*RECORDS, ".zip"}:
+            return open_named(path)
+        export = open_export(path, self.selection.export)
+        assert export is not None
+        if process_rank() == 0:
+            print("\n".join(export.notes), flush=True)
+        return parse_csv(path, export.table.to_csv(index=False, lineterminator="\n"))
 
     def _checked(self, path: Path, table: LabelledTable) -> LabelledTable:
         role = "values" if self.values else "distributions"

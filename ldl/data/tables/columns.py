@@ -196,7 +196,9 @@ class Encoding:
             if column.kind == "text":
                 text = TextOptions(column.encoder, column.tokens)
                 if cut := count_cut(list(map(full_text, frame[column.name])), text):
-                    notes.append(f"{source}: column {column.name!r}: {cut} rows are cut after {text.tokens} tokens")
+                    notes.append(
+                        f"{source}: column {column.name!r}: {cut} of {len(frame)} rows cut after {text.tokens} tokens"
+                    )
         return notes
 
     def transform(self, frame: Any, source: str) -> np.ndarray:

@@ -174,7 +174,7 @@ def test_predictions_of_tables_frames_and_files(trained: Path, tmp_path: Path) -
 def test_a_cut_text_is_noted_in_predictions(trained: Path) -> None:
     predictor = Predictor.from_checkpoint(checkpoint(trained))
     table, _ = comments(3, seed=1)
-    with pytest.warns(UserWarning, match="data frame: column 'comment': 1 rows are cut after 512 tokens"):
+    with pytest.warns(UserWarning, match="data frame: column 'comment': 1 of 3 rows cut after 512 tokens"):
         predictor.predict(table.assign(comment=["rain " * 600, "", None]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

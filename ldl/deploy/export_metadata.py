@@ -19,7 +19,7 @@ from ldl.task import Task
 from ldl.validation.yaml_text import load_values
 
 TOKENIZE = (
-    "numbers of tokens by the tokenizer of the package wordllama, tokenizers/l2_supercat_tokenizer_config.json, without "
+    "numbers of tokens by the tokenizer of wordllama, its file tokenizers/l2_supercat_tokenizer_config.json, without "
     "special tokens, of texts without blanks around them, padded with -1; other columns as they are"
 )
 """What a user of the file does with columns of text."""

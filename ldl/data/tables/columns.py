@@ -197,7 +197,7 @@ class Encoding:
                 text = TextOptions(column.encoder, column.tokens)
                 if cut := count_cut(list(map(full_text, frame[column.name])), text):
                     notes.append(
-                        f"{source}: column {column.name!r}: {cut} of {len(frame)} rows cut after {text.tokens} tokens"
+                        f"{source}: column {column.name!r}: {cut} of {len(frame)} rows cut after {text.limit} tokens"
                     )
         return notes
 
@@ -396,6 +396,6 @@ def describe(frame: Any, fill: bool, text: TextOptions = USUAL_TEXT) -> str:
 
 def _describe_text(name: str, entries: Any, text: TextOptions) -> str:
     cut, missing = count_cut(entries.dropna(), text), int(entries.isna().sum())
-    more = [f"{cut} rows cut after {text.tokens} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(missing)
+    more = [f"{cut} rows cut after {text.limit} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(missing)
     width = find_encoder(text.encoder).width
     return f"text {name!r} ({', '.join([f'{width} features by {text.encoder}', *more])})"

@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 WORDLLAMA = "wordllama"
+UNLIMITED = 2**31 - 1
+"""Number of tokens of an encoder that reads any number."""
 
 
 class TextOptions(NamedTuple):
@@ -22,6 +24,11 @@ class TextOptions(NamedTuple):
     encoder: str = WORDLLAMA
     tokens: int = 512
 
+    @property
+    def limit(self) -> int:
+        """Number of tokens after which a text is cut, by the option or by the encoder itself."""
+        return min(self.tokens, find_encoder(self.encoder).longest)
+
 
 USUAL_TEXT = TextOptions()
 """The options of a table by default."""
@@ -33,11 +40,13 @@ class TextEncoder(Protocol):
     Attributes:
         name: Name of the encoder, by which a checkpoint finds it.
         width: Number of entries D of a vector.
+        longest: Largest number of tokens that the encoder itself reads.
         is_slow: Whether vectors are worth a file in the cache.
     """
 
     name: str
     width: int
+    longest: int
     is_slow: bool
 
     def encode(self, texts: Sequence[str], tokens: int) -> np.ndarray:

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ldl.data.text.encoders import UNLIMITED
 from ldl.errors import explaining
-
-LONGEST = 2**31 - 1
-"""Number of tokens that stands for no limit."""
 
 
 class SentenceModel:
@@ -34,7 +32,7 @@ class SentenceModel:
         advice = "give wordllama, or the folder or name of a model of sentence-transformers"
         with explaining(f"data.text_encoder {name!r} cannot be loaded", advice):
             self.model: Any = SentenceTransformer(name, device="cpu", trust_remote_code=False)
-        self.longest = int(self.model.max_seq_length or LONGEST)
+        self.longest = int(self.model.max_seq_length or UNLIMITED)
 
     @cached_property
     def width(self) -> int:

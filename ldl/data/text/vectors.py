@@ -62,6 +62,7 @@ def _files(folder: Path) -> list[tuple[str, int, int]]:
 
 def count_cut(texts: Sequence[str], options: TextOptions) -> int:
     """Return how many texts have more tokens than are read. Raises LDLError for an unknown encoder."""
+    limit = options.limit
     # A token takes a byte at least, and encoders add up to two tokens.
-    long = [text for text in texts if len(text.encode()) + 2 > options.tokens]
-    return int((find_encoder(options.encoder).count_tokens(long) > options.tokens).sum()) if long else 0
+    long = [text for text in texts if len(text.encode()) + 2 > limit]
+    return int((find_encoder(options.encoder).count_tokens(long) > limit).sum()) if long else 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ldl.data.text.encoders import UNLIMITED, WORDLLAMA
 from ldl.errors import LDLError
 
 VECTORS = "weights/l2_supercat_256.safetensors"
@@ -26,7 +27,8 @@ class WordLlama:
         LDLError: The package, or ``tokenizers``, is not installed, or lacks a file.
     """
 
-    name = "wordllama"
+    name = WORDLLAMA
+    longest = UNLIMITED
     is_slow = False
 
     def __init__(self) -> None:

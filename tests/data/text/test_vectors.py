@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldl.data.text import TextOptions, count_cut, text_vectors, vectors
+from ldl.data.text import TextOptions, count_cut, encoders, text_vectors, vectors
 
 
 class Letters:
     """Counts the letters a, b and c; a token is a letter."""
 
-    name, width, is_slow = "letters", 3, True
+    name, width, longest, is_slow = "letters", 3, 6, True
 
     def __init__(self) -> None:
         self.calls = 0
@@ -30,7 +30,8 @@ class Letters:
 @pytest.fixture
 def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Letters:
     encoder = Letters()
-    monkeypatch.setattr(vectors, "find_encoder", lambda name: encoder)
+    for module in (encoders, vectors):
+        monkeypatch.setattr(module, "find_encoder", lambda name: encoder)
     monkeypatch.setenv("LDL_CACHE", str(tmp_path))
     vectors._vectors.cache_clear()
     return encoder
@@ -78,3 +79,4 @@ def test_cut_texts_are_counted(letters: Letters) -> None:
     assert count_cut(["abc", "abcc", "abccc", ""], TextOptions("letters", 4)) == 1
     assert count_cut(["abc"], TextOptions("letters", 2)) == 1
     assert count_cut([], TextOptions("letters", 2)) == 0
+    assert count_cut(["abcabc", "abcabca"], TextOptions("letters", 100)) == 1  # the encoder reads six

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ldl.data.tables.columns import PARTS, ColumnEncoding, Encoding
+from ldl.data.text import TextEncoding
 from ldl.data.text.wordllama import WordLlama
 
 ML = "ai.onnx.ml"
@@ -57,9 +58,9 @@ def prepend(model: Any, encoding: Encoding) -> Any:
     def as_number(truth: str) -> str:
         return add("Cast", truth, to=TensorProto.DOUBLE)
 
-    def embed(tokens: str, column: ColumnEncoding) -> tuple[str, str]:
+    def embed(tokens: str, encoding: TextEncoding) -> tuple[str, str]:
         """Add the encoding of tokens as :class:`ldl.data.text.wordllama.WordLlama`; return features and gaps."""
-        zero, end, axis = (constant([number], "int64") for number in (0, column.tokens, 1))
+        zero, end, axis = (constant([number], "int64") for number in (0, encoding.tokens, 1))
         ids = add("Slice", tokens, zero, end, axis)
         present = add("GreaterOrEqual", ids, zero)
         mask = add("Unsqueeze", as_number(present), constant([2], "int64"))
@@ -69,7 +70,7 @@ def prepend(model: Any, encoding: Encoding) -> Any:
         length = add("Sqrt", add("Max", square, constant([1e-30], "float64")))
         unit = add("Div", total, length)
         count = add("ReduceSum", as_number(present), axis)
-        scaled = add("Mul", unit, constant([column.width**0.5], "float64"))
+        scaled = add("Mul", unit, constant([encoding.width**0.5], "float64"))
         return as_number(add("Cast", scaled, to=TensorProto.FLOAT)), add("Equal", count, constant([0.0], "float64"))
 
     @cache
@@ -79,8 +80,8 @@ def prepend(model: Any, encoding: Encoding) -> Any:
     numbers, texts, tokens = number_names(encoding), text_names(encoding), token_names(encoding)
     parts = []
     for column in encoding.columns:
-        if column.kind == "text":
-            features, gaps = embed(f"tokens_{tokens.index(column.name)}", column)
+        if column.text is not None:
+            features, gaps = embed(f"tokens_{tokens.index(column.name)}", column.text)
             parts += [features] + [as_number(gaps)] * column.missing
             continue
         if column.kind == "category":
@@ -128,8 +129,8 @@ def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Genera
 
     places, rows, drawn = encoding.places, len(features), {}
     for column in encoding.columns:
-        if column.kind == "text":
-            entries = pandas.Series(_draw_texts(rows, column.tokens, rng), dtype=object)
+        if column.text is not None:
+            entries = pandas.Series(_draw_texts(rows, column.text.tokens, rng), dtype=object)
         elif column.kind == "category":
             entries = pandas.Series(rng.choice([*column.categories, "", "of no row"], rows), dtype=object)
         elif column.kind == "number":

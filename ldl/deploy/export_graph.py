@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ldl.backbones.base import Backbone
 from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import scale
-from ldl.data.text.encoders import WORDLLAMA
+from ldl.data.text.options import WORDLLAMA
 from ldl.errors import LDLError, some
 from ldl.head import Head
 from ldl.inference.inputs import INTEGER_TYPES
@@ -65,7 +65,7 @@ class Deployed(nn.Module):
         _check_transforms(preprocessing)
         self.encoding = Encoding.from_state(preprocessing["encoding"]) if "encoding" in preprocessing else None
         columns = [] if self.encoding is None else self.encoding.columns
-        if texts := [column.name for column in columns if column.kind == "text" and column.encoder != WORDLLAMA]:
+        if texts := [column.name for column in columns if column.text and column.text.encoder != WORDLLAMA]:
             raise LDLError(
                 f"a model of columns of text, {some(texts)}, can be exported with the encoder {WORDLLAMA} alone; serve "
                 "it with ldl.Predictor or ldl demo"

@@ -250,10 +250,10 @@ def _preprocessing(steps: dict[str, Any]) -> str:
 
 
 def _text_encoding(column: dict[str, Any]) -> str:
-    name, encoder = as_text(column["name"]), as_text(column["encoder"])
+    name, text = as_text(column["name"]), column["text"]
     return (
-        f"Text in the column `{name}` becomes {column['width']} features by the frozen encoder `{encoder}`, from its "
-        f"first {column['tokens']} tokens."
+        f"Text in the column `{name}` becomes {text['width']} features by the frozen encoder "
+        f"`{as_text(text['encoder'])}`, from its first {text['tokens']} tokens."
     )
 
 

@@ -69,6 +69,6 @@ def test_text_alone_and_rows_without_any(tmp_path: Path) -> None:
 def test_other_encoders_are_one_line(tmp_path: Path) -> None:
     task = trained(X[["comment"]], ["comment"]).predictor_.task
     assert isinstance(task, Task)
-    task.preprocessing["encoding"][0]["encoder"] = "mini"
+    task.preprocessing["encoding"][0]["text"]["encoder"] = "mini"
     with pytest.raises(LDLError, match="columns of text, 'comment', can be exported with the encoder wordllama alone"):
         export(task, tmp_path / "model.onnx")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ldl.data.text import USUAL_TEXT, TextOptions, count_cut, find_encoder, text_vectors
+from ldl.data.text import USUAL_TEXT, TextEncoding, TextOptions, count_cut, find_encoder, text_vectors, token_limit
 from ldl.errors import LDLError, some
 from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 
@@ -36,8 +36,6 @@ FOREIGN = {
     re.compile(r"[+-]?\d+,\d+"): "numbers with a comma; write them with a point, and without marks of thousands",
 }
 """Text that other programs write for dates and numbers, with the name and the fix."""
-OF_TEXT = ("encoder", "tokens", "width")
-"""Fields of an encoding that only columns of text have."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,7 @@ class ColumnEncoding:
         other: Whether all other texts share a feature; otherwise they are zeros.
         missing: Whether there is a feature for gaps.
         fill: Medians of the training rows, for a number (1) or a date (4); None keeps gaps as NaN.
-        encoder: Name of the encoder of text.
-        tokens: Largest number of tokens of a text.
-        width: Number of features of text.
+        text: The encoding of text; None for other kinds.
     """
 
     name: str
@@ -67,9 +63,7 @@ class ColumnEncoding:
     other: bool = False
     missing: bool = False
     fill: Sequence[float] | None = None
-    encoder: str = ""
-    tokens: int = 0
-    width: int = 0
+    text: TextEncoding | None = None
 
     @classmethod
     def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray, text: TextOptions) -> ColumnEncoding:
@@ -78,7 +72,7 @@ class ColumnEncoding:
 
         kind, missing = column_kind(entries), bool(entries.isna().any())
         if kind == "text":
-            return cls(name, kind, missing=missing, **text._asdict(), width=find_encoder(text.encoder).width)
+            return cls(name, kind, missing=missing, text=TextEncoding(*text, find_encoder(text.encoder).width))
         if kind == "category":
             counts = pandas.Series(weight, entries.index).groupby(entries).sum()
             # The most frequent first, and the alphabet decides between equals.
@@ -96,8 +90,9 @@ class ColumnEncoding:
         if self.kind == "category":
             texts = [*self.categories, *["other"] * self.other, *["missing"] * self.missing]
             return [f"{self.name}={text}" for text in texts]
-        if self.kind == "text":
-            return [f"{self.name}[{number}]" for number in range(self.width)] + [f"{self.name} missing"] * self.missing
+        if self.text is not None:
+            vector = [f"{self.name}[{number}]" for number in range(self.text.width)]
+            return vector + [f"{self.name} missing"] * self.missing
         names = [self.name] if self.kind == "number" else [f"{self.name} {unit}" for unit in PARTS]
         return names + [f"{self.name} missing"] * self.missing
 
@@ -110,21 +105,21 @@ class ColumnEncoding:
             yield from (code_of == number for number in range(len(codes)))
             if self.other:
                 yield (code_of < 0) & ~gaps
-        elif self.kind == "text":
-            yield from self._vectors(entries).T
+        elif self.text is not None:
+            yield from self._vectors(entries, self.text).T
         else:
             for numbers, median in zip(_parts(self.kind, entries), self.fill or [np.nan] * len(PARTS)):
                 yield np.where(gaps, median, numbers)
         if self.missing:
             yield gaps
 
-    def _vectors(self, texts: Any) -> np.ndarray:
+    def _vectors(self, texts: Any, encoding: TextEncoding) -> np.ndarray:
         """Return the vectors (N, width) of texts. Raises LDLError if the encoder has vectors of another width."""
-        vectors = text_vectors(texts.fillna(""), TextOptions(self.encoder, self.tokens))
-        if vectors.shape[1] != self.width:
+        vectors = text_vectors(texts.fillna(""), encoding.options)
+        if vectors.shape[1] != encoding.width:
             raise LDLError(
-                f"column {self.name!r} was encoded by {self.encoder} with {self.width} features in training, and the "
-                f"encoder of this name has {vectors.shape[1]}; install the version of training"
+                f"column {self.name!r} was encoded by {encoding.encoder} with {encoding.width} features in training, "
+                f"and the encoder of this name has {vectors.shape[1]}; install the version of training"
             )
         return vectors
 
@@ -156,14 +151,17 @@ class Encoding:
     @classmethod
     def from_state(cls, state: Sequence[dict[str, Any]]) -> Encoding:
         """Return the encoding of a checkpoint, whose form ``ldl.validation.checkpoint`` has checked."""
-        return cls([ColumnEncoding(**column) for column in state])
+        texts = [column.get("text") for column in state]
+        encodings = [None if text is None else TextEncoding(**text) for text in texts]
+        return cls([ColumnEncoding(**{**column, "text": text}) for column, text in zip(state, encodings)])
 
     def state(self) -> list[dict[str, Any]]:
         """Return plain values."""
-        return [
-            {field: value for field, value in asdict(column).items() if column.kind == "text" or field not in OF_TEXT}
-            for column in self.columns
-        ]
+        state = [asdict(column) for column in self.columns]
+        for column in state:
+            if column["text"] is None:  # as in checkpoints from before there were columns of text
+                del column["text"]
+        return state
 
     @property
     def inputs(self) -> list[str]:
@@ -193,12 +191,14 @@ class Encoding:
         """Return a line for each column of text with rows that are cut; ``source`` is the origin of the frame."""
         notes = []
         for column in self.columns:
-            if column.kind == "text":
-                text = TextOptions(column.encoder, column.tokens)
-                if cut := count_cut(list(map(full_text, frame[column.name])), text):
-                    notes.append(
-                        f"{source}: column {column.name!r}: {cut} of {len(frame)} rows cut after {text.limit} tokens"
-                    )
+            if column.text is None:
+                continue
+            options = column.text.options
+            if cut := count_cut(list(map(full_text, frame[column.name])), options):
+                notes.append(
+                    f"{source}: column {column.name!r}: {cut} of {len(frame)} rows cut after {token_limit(options)} "
+                    "tokens"
+                )
         return notes
 
     def transform(self, frame: Any, source: str) -> np.ndarray:
@@ -396,6 +396,8 @@ def describe(frame: Any, fill: bool, text: TextOptions = USUAL_TEXT) -> str:
 
 def _describe_text(name: str, entries: Any, text: TextOptions) -> str:
     cut, missing = count_cut(entries.dropna(), text), int(entries.isna().sum())
-    more = [f"{cut} rows cut after {text.limit} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(missing)
+    more = [f"{cut} rows cut after {token_limit(text)} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(
+        missing
+    )
     width = find_encoder(text.encoder).width
     return f"text {name!r} ({', '.join([f'{width} features by {text.encoder}', *more])})"

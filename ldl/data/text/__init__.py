@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from ldl.data.text.encoders import USUAL_TEXT, TextEncoder, TextOptions, find_encoder
-from ldl.data.text.vectors import count_cut, text_vectors
+from ldl.data.text.encoders import TextEncoder, find_encoder
+from ldl.data.text.options import USUAL_TEXT, TextEncoding, TextOptions
+from ldl.data.text.vectors import count_cut, text_vectors, token_limit
 
-__all__ = ["USUAL_TEXT", "TextEncoder", "TextOptions", "count_cut", "find_encoder", "text_vectors"]
+__all__ = [
+    "USUAL_TEXT",
+    "TextEncoder",
+    "TextEncoding",
+    "TextOptions",
+    "count_cut",
+    "find_encoder",
+    "text_vectors",
+    "token_limit",
+]

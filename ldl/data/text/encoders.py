@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-WORDLLAMA = "wordllama"
-UNLIMITED = 2**31 - 1
-"""Number of tokens of an encoder that reads any number."""
-
-
-class TextOptions(NamedTuple):
-    """Options of the columns of text of a table.
-
-    Attributes:
-        encoder: Name of the encoder; see :func:`find_encoder`.
-        tokens: Largest number of tokens of a text; the rest is cut.
-    """
-
-    encoder: str = WORDLLAMA
-    tokens: int = 512
-
-    @property
-    def limit(self) -> int:
-        """Number of tokens after which a text is cut, by the option or by the encoder itself."""
-        return min(self.tokens, find_encoder(self.encoder).longest)
-
-
-USUAL_TEXT = TextOptions()
-"""The options of a table by default."""
+from ldl.data.text.options import WORDLLAMA
+from ldl.data.text.sentences import SentenceModel
+from ldl.data.text.wordllama import WordLlama
 
 
 class TextEncoder(Protocol):
@@ -39,15 +18,18 @@ class TextEncoder(Protocol):
 
     Attributes:
         name: Name of the encoder, by which a checkpoint finds it.
-        width: Number of entries D of a vector.
-        longest: Largest number of tokens that the encoder itself reads.
+        longest: Largest number of tokens that the encoder itself reads; None for any number.
         is_slow: Whether vectors are worth a file in the cache.
     """
 
     name: str
-    width: int
-    longest: int
+    longest: int | None
     is_slow: bool
+
+    @property
+    def width(self) -> int:
+        """Number of entries D of a vector."""
+        ...
 
     def encode(self, texts: Sequence[str], tokens: int) -> np.ndarray:
         """Return the vectors (N, D) of texts, float32, from their first ``tokens`` tokens, of root mean square 1.
@@ -68,10 +50,4 @@ def find_encoder(name: str) -> TextEncoder:
     Raises:
         LDLError: The package of the encoder is not installed, or there is no such model.
     """
-    if name == WORDLLAMA:
-        from ldl.data.text.wordllama import WordLlama
-
-        return WordLlama()
-    from ldl.data.text.sentences import SentenceModel
-
-    return SentenceModel(name)
+    return WordLlama() if name == WORDLLAMA else SentenceModel(name)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ldl.data.text.encoders import UNLIMITED
 from ldl.errors import explaining
 
 
@@ -32,7 +31,7 @@ class SentenceModel:
         advice = "give wordllama, or the folder or name of a model of sentence-transformers"
         with explaining(f"data.text_encoder {name!r} cannot be loaded", advice):
             self.model: Any = SentenceTransformer(name, device="cpu", trust_remote_code=False)
-        self.longest = int(self.model.max_seq_length or UNLIMITED)
+        self.longest: int | None = self.model.max_seq_length
 
     @cached_property
     def width(self) -> int:
@@ -41,7 +40,7 @@ class SentenceModel:
 
     def encode(self, texts: Sequence[str], tokens: int) -> np.ndarray:
         """Return the vectors (N, D) of texts; see :class:`ldl.data.text.TextEncoder`."""
-        self.model.max_seq_length = min(tokens, self.longest)
+        self.model.max_seq_length = min(tokens, self.longest or tokens)
         encoded = np.zeros((len(texts), self.width), np.float32)
         rows = [row for row, text in enumerate(texts) if text]
         if rows:

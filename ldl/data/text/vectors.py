@@ -11,7 +11,8 @@ import numpy as np
 
 from ldl.checkpoint import replacing
 from ldl.data.cache import cache_root, writable
-from ldl.data.text.encoders import TextOptions, find_encoder
+from ldl.data.text.encoders import find_encoder
+from ldl.data.text.options import TextOptions
 
 CACHED_LISTS = 4
 """Lists of texts whose vectors stay in memory, such as the columns of a table in all folds of a cross-validation."""
@@ -60,9 +61,14 @@ def _files(folder: Path) -> list[tuple[str, int, int]]:
     return [(str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
 
 
+def token_limit(options: TextOptions) -> int:
+    """Return the number of tokens after which a text is cut, by the option or by the encoder. Raises LDLError."""
+    return min(options.tokens, find_encoder(options.encoder).longest or options.tokens)
+
+
 def count_cut(texts: Sequence[str], options: TextOptions) -> int:
     """Return how many texts have more tokens than are read. Raises LDLError for an unknown encoder."""
-    limit = options.limit
+    limit = token_limit(options)
     # A token takes a byte at least, and encoders add up to two tokens.
     long = [text for text in texts if len(text.encode()) + 2 > limit]
     return int((find_encoder(options.encoder).count_tokens(long) > limit).sum()) if long else 0

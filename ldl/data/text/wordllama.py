@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ldl.data.text.encoders import UNLIMITED, WORDLLAMA
+from ldl.data.text.options import WORDLLAMA
 from ldl.errors import LDLError
 
 VECTORS = "weights/l2_supercat_256.safetensors"
@@ -28,7 +28,7 @@ class WordLlama:
     """
 
     name = WORDLLAMA
-    longest = UNLIMITED
+    longest = None
     is_slow = False
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldl.data.text import TextOptions, count_cut, encoders, text_vectors, vectors
+from ldl.data.text import TextOptions, count_cut, text_vectors, vectors
 
 
 class Letters:
@@ -30,8 +30,7 @@ class Letters:
 @pytest.fixture
 def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Letters:
     encoder = Letters()
-    for module in (encoders, vectors):
-        monkeypatch.setattr(module, "find_encoder", lambda name: encoder)
+    monkeypatch.setattr(vectors, "find_encoder", lambda name: encoder)
     monkeypatch.setenv("LDL_CACHE", str(tmp_path))
     vectors._vectors.cache_clear()
     return encoder

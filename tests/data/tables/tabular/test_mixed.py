@@ -375,7 +375,11 @@ def test_a_model_of_numbers_takes_no_text(tmp_path: Path, capsys: pytest.Capture
     [
         (lambda c: c[3].update(kind="sound"), r"encoding\[3\].kind is sound, not number, date, category or text"),
         (lambda c: c[3].update(kind="text"), r"encoding\[3\] lacks an entry, or has an unknown one"),
-        (lambda c: c[3].update(kind="text", encoder="a", tokens=0, width=9), "is no encoding of text: a name, and num"),
+        (lambda c: c[3].update(kind="text", text={"encoder": "a"}), r"encoding\[3\].text is no encoding of text$"),
+        (
+            lambda c: c[3].update(kind="text", text={"encoder": "a", "tokens": 0, "width": 9}),
+            r"encoding\[3\].text is no encoding of text: a name, and numbers of tokens and features",
+        ),
         (lambda c: c[3].update(categories=["R", "R"]), "categories is not a list of distinct texts"),
         (lambda c: c[0].update(fill=[np.nan]), "fill is .*nan.*, not 1 numbers"),
         (lambda c: c[0].pop("other"), "lacks an entry, or has an unknown one"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +212,53 @@ def test_another_encoder_of_the_name_is_refused(trained: Path, monkeypatch: pyte
     monkeypatch.setattr("ldl.data.tables.columns.text_vectors", lambda texts, options: np.ones((len(texts), 8)))
     with pytest.raises(LDLError, match="'comment' was encoded by wordllama with 256 features in training, .* has 8"):
         predictor.predict(comments(3)[0])
+
+
+def lewidi(folder: Path, table: pd.DataFrame, votes: pd.DataFrame) -> list[Path]:
+    """Write comments as the shared tasks on disagreement do, a file a set, and return the files."""
+    sets, files = table["id"] % 4, []
+    for number, name in enumerate(("train", "train2", "dev", "test")):
+        records = {}
+        for item, text in zip(table["id"][sets == number], table["comment"][sets == number]):
+            own = votes[votes["id"] == item]
+            marks = {"annotations": ",".join(own["label"]), "annotators": ",".join(own["rater"])}
+            records[str(item)] = {"text": text, **marks, "split": name.rstrip("2"), "lang": "en"}
+        files.append(folder / f"{name}.json")
+        files[-1].write_text(json.dumps(records))
+    return files
+
+
+def test_an_archive_of_exports_is_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, votes = comments()
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for file in lewidi(tmp_path, table, votes):
+            archive.write(file, file.name)
+    data = opened(tmp_path / "all.zip", text_columns="auto")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "read as LeWiDi" in printed and "600 votes by 5 raters on 120 items are taken" in printed
+    assert "split 'split'" in printed and "text 'text' (256 features by wordllama)" in printed
+    assert [len(rows) for rows in (data.split.train, data.split.val, data.split.test)] == [60, 30, 30]
+    places = {item: row for row, item in enumerate(data.names or [])}
+    order = [places[str(item)] for item in table["id"]]
+    np.testing.assert_allclose(np.asarray(data.features)[order, :256], vectors(table["comment"]))
+    kind = (votes["label"] == "kind").groupby(votes["id"]).mean()
+    np.testing.assert_allclose(data.columns["target"][order, 0], kind, atol=1e-6)
+
+
+def test_an_export_names_its_columns(tmp_path: Path) -> None:
+    records = [
+        {"text": f"rain {number}", "id": number, "mood": mood, "place": "park", "annotator": rater, "annotation_id": 1}
+        for number in range(30)
+        for rater, mood in (("ann", "wet"), ("bob", "dry" if number % 2 else "wet"))
+    ]
+    (tmp_path / "t.json").write_text(json.dumps(records))
+    data = opened(tmp_path / "t.json", text_columns="text", vote_column="mood")
+    assert (data.size, data.labels.names) == (30, ("dry", "wet")) and data.annotations is not None
+    with pytest.raises(LDLError, match="t.json: no feature has a usual name of a column of text"):
+        opened(tmp_path / "t.json", text_columns="auto", vote_column="mood", drop="text")
+
+
+def test_the_next_votes_are_chosen(trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "next.csv"
+    command(["votes", "--next", "5", str(trained / "run"), str(trained / "votes.csv"), "--out", str(out)])
+    assert len(pd.read_csv(out)) == 5

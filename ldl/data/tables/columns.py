@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ldl.data.text import USUAL_TEXT, TextEncoding, TextOptions, count_cut, find_encoder, text_vectors, token_limit
+from ldl.data.text import USUAL_TEXT, TextEncoding, TextOptions, count_cut, download_encoder, text_vectors, token_limit
 from ldl.errors import LDLError, some
 from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 
@@ -72,7 +72,7 @@ class ColumnEncoding:
 
         kind, missing = column_kind(entries), bool(entries.isna().any())
         if kind == "text":
-            return cls(name, kind, missing=missing, text=TextEncoding(*text, find_encoder(text.encoder).width))
+            return cls(name, kind, missing=missing, text=TextEncoding(*text, download_encoder(text.encoder).width))
         if kind == "category":
             counts = pandas.Series(weight, entries.index).groupby(entries).sum()
             # The most frequent first, and the alphabet decides between equals.
@@ -395,9 +395,9 @@ def describe(frame: Any, fill: bool, text: TextOptions = USUAL_TEXT) -> str:
 
 
 def _describe_text(name: str, entries: Any, text: TextOptions) -> str:
+    width = download_encoder(text.encoder).width
     cut, missing = count_cut(entries.dropna(), text), int(entries.isna().sum())
     more = [f"{cut} rows cut after {token_limit(text)} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(
         missing
     )
-    width = find_encoder(text.encoder).width
     return f"text {name!r} ({', '.join([f'{width} features by {text.encoder}', *more])})"

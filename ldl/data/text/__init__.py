@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldl.data.text.encoders import TextEncoder, find_encoder
+from ldl.data.text.encoders import TextEncoder, download_encoder, find_encoder
 from ldl.data.text.options import USUAL_TEXT, TextEncoding, TextOptions
 from ldl.data.text.vectors import count_cut, text_vectors, token_limit
 
@@ -12,6 +12,7 @@ __all__ = [
     "TextEncoding",
     "TextOptions",
     "count_cut",
+    "download_encoder",
     "find_encoder",
     "text_vectors",
     "token_limit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Protocol
 
@@ -11,6 +12,7 @@ import numpy as np
 from ldl.data.text.options import WORDLLAMA
 from ldl.data.text.sentences import SentenceModel
 from ldl.data.text.wordllama import WordLlama
+from ldl.errors import LDLError
 
 
 class TextEncoder(Protocol):
@@ -47,7 +49,18 @@ class TextEncoder(Protocol):
 def find_encoder(name: str) -> TextEncoder:
     """Return the encoder of a name: ``wordllama``, or a model of sentence-transformers by its folder or name.
 
+    A checkpoint may choose the name, so this contacts no server; see :func:`download_encoder`.
+
     Raises:
-        LDLError: The package of the encoder is not installed, or there is no such model.
+        LDLError: The package of the encoder is not installed, or there is no such model on this machine.
     """
     return WordLlama() if name == WORDLLAMA else SentenceModel(name)
+
+
+def download_encoder(name: str) -> TextEncoder:
+    """Return the encoder of a name that a user gives, and download the model if it is absent. Raises LDLError."""
+    with suppress(LDLError):
+        return find_encoder(name)
+    if name != WORDLLAMA:
+        SentenceModel(name, download=True)
+    return find_encoder(name)

@@ -16,6 +16,7 @@ class SentenceModel:
 
     Args:
         name: Folder of a model of sentence-transformers, or its name on the Hugging Face Hub.
+        download: Whether to download a model that is not in the cache of the hub.
 
     Raises:
         LDLError: The package is not installed, or the model cannot be loaded.
@@ -23,14 +24,15 @@ class SentenceModel:
 
     is_slow = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, download: bool = False) -> None:
         self.name = name
         needed = f"data.text_encoder {name!r} is not wordllama, and other encoders need sentence-transformers"
         with explaining(needed, "pip install sentence-transformers", (ImportError,)):
             from sentence_transformers import SentenceTransformer
         advice = "give wordllama, or the folder or name of a model of sentence-transformers"
         with explaining(f"data.text_encoder {name!r} cannot be loaded", advice):
-            self.model: Any = SentenceTransformer(name, device="cpu", trust_remote_code=False)
+            options = {"device": "cpu", "trust_remote_code": False, "local_files_only": not download}
+            self.model: Any = SentenceTransformer(name, **options)
         self.longest: int | None = self.model.max_seq_length
 
     @cached_property

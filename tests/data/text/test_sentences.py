@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="pip install sentence-transformers")
 
-from ldl.data.text import TextOptions, count_cut, find_encoder, text_vectors, vectors
+from ldl.data.text import TextOptions, count_cut, download_encoder, find_encoder, text_vectors, vectors
 from ldl.errors import LDLError
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "and", "sun", "snow"]
@@ -65,3 +65,16 @@ def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(LDLError, match="data.text_encoder '.*' cannot be loaded: .*; give wordllama, or") as error:
         find_encoder(str(tmp_path / "nothing"))
     assert "\n" not in str(error.value)
+
+
+def test_a_name_from_a_checkpoint_contacts_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    contacted = []
+    monkeypatch.setattr("socket.socket.connect", lambda _, address: contacted.append(address))
+    monkeypatch.setattr("socket.getaddrinfo", lambda *address, **options: contacted.append(address) or [])
+    with pytest.raises(LDLError, match="data.text_encoder 'nobody/nothing' cannot be loaded"):
+        find_encoder("nobody/nothing")
+    assert not contacted
+
+
+def test_a_model_of_this_machine_is_not_downloaded(model: Path) -> None:
+    assert download_encoder(str(model)) is find_encoder(str(model))

@@ -140,7 +140,7 @@ def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Genera
         has_gaps = column.fill or column.kind == "text"
         drawn[column.name] = entries.mask(rng.random(rows) < 0.1) if has_gaps else entries
     columns: dict[str, list[np.ndarray]] = {"numbers": [], "texts": []}
-    tokens = {}
+    tokens: dict[str, np.ndarray] = {}
     for column in encoding.columns:
         if column.kind == "text":
             tokens[f"tokens_{len(tokens)}"] = pad_tokens(WordLlama().token_ids(drawn[column.name].fillna("")))

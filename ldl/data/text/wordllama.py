@@ -28,7 +28,7 @@ class WordLlama:
     """
 
     name = WORDLLAMA
-    longest = None
+    longest: int | None = None
     is_slow = False
 
     def __init__(self) -> None:

@@ -27,6 +27,8 @@ from ldl.data.base import LDLDataModule
 from ldl.data.names import find_group, matching
 from ldl.errors import LDLError
 from ldl.options import option, options
+from ldl.raters.columns import vote_columns
+from ldl.raters.table import RaterTable
 from ldl.tables.roles import usual_columns
 
 Weighting = Literal["equal", "votes", "dirichlet"]
@@ -295,7 +297,8 @@ class Annotated(LDLDataModule):
     def dawid_skene(self) -> DawidSkene:
         if self._raters is None or self._raters[0] is not self.split:
             rows, labels = self.split.train, len(self.labels)
-            self._raters = self.split, DawidSkene.fit(self._single_votes().take(rows), len(rows), labels)
+            single = self._single_votes("data.target dawid_skene")
+            self._raters = self.split, DawidSkene.fit(single.take(rows), len(rows), labels)
         return self._raters[1]
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
@@ -308,18 +311,47 @@ class Annotated(LDLDataModule):
             self._observed = self.columns["target"]
         return self._observed
 
-    def _single_votes(self) -> SingleVotes:
-        """Return the votes with their raters, with the numbers of rows and labels of this module. Raises LDLError."""
+    @property
+    def single_votes(self) -> SingleVotes | None:
+        is_known = self.annotations is not None and self.annotations.single is not None
+        return self._single_votes("single_votes") if is_known else None
+
+    @property
+    def rater_table(self) -> RaterTable:
+        """The raters, with their votes in the training set. Raises LDLError if raters are unknown, or not learned."""
+        if self.target != "shares" or self.smooth:
+            option = "smooth true" if self.smooth else f"target {self.target}"
+            raise LDLError(
+                f"model.raters learns from the votes of each rater, and data.{option} replaces them; leave one of them "
+                "out"
+            )
+        single = self._single_votes("model.raters")
+        votes = np.bincount(single.take(self.split.train).rater, minlength=len(single.names))
+        return RaterTable([str(name) for name in single.names], votes)
+
+    def serve_votes(self, names: Sequence[str]) -> None:
+        if (single := self.single_votes) is not None:
+            self.columns = {**self.columns, **vote_columns(single, self.size, names)}
+
+    def _single_votes(self, option: str) -> SingleVotes:
+        """Return the votes with their raters, with the numbers of rows and labels of this module.
+
+        Args:
+            option: The option that needs them.
+
+        Raises:
+            LDLError: They are unknown.
+        """
         if (annotations := self.annotations) is None:
             raise LDLError(
-                "data.target dawid_skene learns from votes, and the labels are distributions; take another target, or "
-                "name the votes with --data.votes, vote_column or rater_columns"
+                f"{option} learns from votes, and the labels are distributions; leave it out, or name the votes with "
+                "--data.votes, vote_column or rater_columns"
             )
         if (single := annotations.single) is None:
             fix = "name the column of the rater with --data.rater_column"
             if annotations.layout == "counts":
                 fix = "give one row a vote, with --data.rater_column, or one column a rater, with --data.rater_columns"
-            raise LDLError(f"data.target dawid_skene needs the rater of each vote, and raters are unknown; {fix}")
+            raise LDLError(f"{option} needs the rater of each vote, and raters are unknown; {fix}")
         if len(annotations) != self.size:
             raise LDLError(
                 f"{type(self).__name__} has {self.size} instances and votes on {len(annotations)}; set annotations to "

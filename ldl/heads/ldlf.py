@@ -16,7 +16,7 @@ from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead
 from ldl.heads.mlp import mlp
-from ldl.labels import LabelSpace
+from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl, mean_of
@@ -147,12 +147,7 @@ class LDLF(AlternatingHead):
 
         With ``routing: step`` the entry ``memory`` is the routing (..., K, L).
         """
-        if self.training:
-            self.steps += 1
-        routing = self.route(features)
-        outputs = self._mix(routing)
-        if self.objective == "forest":
-            outputs = outputs.mean(-2, keepdim=True)
+        routing, outputs = self._learned_outputs(features)
         losses = kl(outputs, target.to(routing).unsqueeze(-2))
         if self.training and self.ensemble == "alternating":
             loss = mean_of(losses[..., self._draw_tree()], weight)
@@ -162,7 +157,34 @@ class LDLF(AlternatingHead):
             loss = (losses * kept).sum() / torch.where(kept.sum() > 0, kept.sum(), 1)
         else:
             loss = mean_of(losses, weight)
-        return {"loss": loss, **({"memory": routing.detach()} if self.routing == "step" else {})}
+        return {"loss": loss, **self._memory(routing)}
+
+    def log_outputs(self, features: Tensor) -> dict[str, Tensor]:
+        """Return the logarithms of the trees' outputs, or of the forest's, as ``log_p`` (..., T, C), and ``memory``.
+
+        Raises:
+            LDLError: ``tree_dropout``, which would leave out losses of trees.
+        """
+        if self.tree_dropout:
+            raise LDLError(
+                f"LDLF.tree_dropout {self.tree_dropout!r} leaves out losses of trees, and a model of raters has "
+                "losses of votes; set it to 0, or model.raters none"
+            )
+        routing, outputs = self._learned_outputs(features)
+        if self.training and self.ensemble == "alternating":
+            outputs = outputs[..., [self._draw_tree()], :]
+        return {"log_p": outputs.clamp_min(KL_FLOOR).log(), **self._memory(routing)}
+
+    def _learned_outputs(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the routing (..., K, L), and the outputs (..., T, C) whose losses are averaged; count the step."""
+        if self.training:
+            self.steps += 1
+        routing = self.route(features)
+        outputs = self._mix(routing)
+        return routing, outputs.mean(-2, keepdim=True) if self.objective == "forest" else outputs
+
+    def _memory(self, routing: Tensor) -> dict[str, Tensor]:
+        return {"memory": routing.detach()} if self.routing == "step" else {}
 
     @torch.no_grad()
     def observe(self, memory: Tensor, target: Tensor) -> None:

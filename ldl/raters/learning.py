@@ -1,0 +1,113 @@
+"""How a task learns a model of raters: checks of its options, the raters of the data, and the loss of a batch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+from torch import Tensor
+
+from ldl.errors import LDLError
+from ldl.head import AlternatingHead, FittedHead, Head
+from ldl.labels import LabelSpace
+from ldl.raters.model import RaterModel, Raters
+from ldl.raters.table import RaterTable
+
+
+def check_raters(head: Head, kind: str, shrinkage: float | None, mixup: float) -> None:
+    """Raise LDLError for options of a model of raters that are out of range or do not fit the task."""
+    if kind not in (kinds := get_args(RaterModel)):
+        raise LDLError(f"model.raters {kind!r} must be one of {', '.join(kinds)}")
+    if kind == "none":
+        if shrinkage is not None:
+            raise LDLError(
+                f"model.rater_shrinkage {shrinkage!r} shrinks a model of raters, and there is none; set model.raters "
+                "bias or confusion, or leave it out"
+            )
+        return
+    if shrinkage is not None and not 0 < shrinkage < math.inf:
+        raise LDLError(f"model.rater_shrinkage {shrinkage!r} must be above 0, such as 2.0, or null for several")
+    name = type(head).__name__
+    if isinstance(head, FittedHead):
+        raise LDLError(
+            f"model.raters {kind}: {name} is fitted in one go, and a model of raters learns by gradient; take Softmax "
+            "or LDLF"
+        )
+    if head.takes_bags:
+        raise LDLError(
+            f"model.raters {kind}: {name} takes bags, and raters vote on single instances; set model.raters none"
+        )
+    if mixup:
+        raise LDLError(f"model.mixup {mixup!r} mixes instances, whose raters differ; set it to 0, or model.raters none")
+
+
+def learned_raters(data: Any, kind: str) -> RaterTable:
+    """Return the raters of a data module. Raises LDLError if they are unknown."""
+    table: RaterTable | None = getattr(data, "rater_table", None)
+    if table is None:
+        raise LDLError(
+            f"model.raters {kind} needs the rater of each vote, and {type(data).__name__} has none; give single votes "
+            "(--data.rater_column, or rater_columns), or set model.raters none"
+        )
+    return table
+
+
+def make_raters(task: Any, labels: LabelSpace, table: RaterTable | None) -> Raters:
+    """Return the model of raters of a task. Raises LDLError for maps, or if the raters are unknown."""
+    if task.gives_maps:
+        raise LDLError(
+            f"model.raters {task.rater_model} is for one distribution an instance, and these are maps; set "
+            "model.raters none"
+        )
+    if table is None:
+        raise LDLError(
+            f"model.raters {task.rater_model} needs the raters; give Task.build a RaterTable, or Trainer.fit a data "
+            "module of ldl"
+        )
+    return Raters(task.rater_model, labels, table, task.rater_shrinkage)
+
+
+def rater_options(state: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments of a task from ``Raters.state`` in a checkpoint; none if it has no model of raters."""
+    return {} if state is None else {"raters": state["kind"], "rater_shrinkage": state["shrinkage"]}
+
+
+def check_same_raters(state: dict[str, Any] | None, raters: Raters | None) -> None:
+    """Raise LDLError if the model of raters of a checkpoint, by its ``Raters.state``, is another one."""
+    saved, current = ({**(each or {}), "chosen": None} for each in (state, None if raters is None else raters.state()))
+    if differing := [name for name in {**saved, **current} if saved.get(name) != current.get(name)]:
+        if "kind" in differing:
+            before, after = (each.get("kind", "none") for each in (saved, current))
+            raise LDLError(f"the checkpoint has model.raters {before}, not {after}; resume with the same")
+        raise LDLError(
+            f"the checkpoint's model of raters has other {', '.join(differing)}; resume with the options and the data "
+            "it was saved with"
+        )
+
+
+def learn_votes(
+    raters: Raters, head: Head, features: Tensor, batch: dict[str, Any], weight: Tensor | None
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Return the losses of a batch, and the target (B, C) of a closed-form update of the head.
+
+    Args:
+        raters: The model of raters.
+        head: The head.
+        features: (B, F).
+        batch: The batch, with ``rater`` and ``vote`` (B, V).
+        weight: (B,) weights of the items, or None.
+
+    Raises:
+        LDLError: The batch has no votes.
+    """
+    if "vote" not in batch or "rater" not in batch:
+        raise LDLError(
+            f"a batch has the columns {', '.join(map(str, batch))}, and a model of raters needs 'rater' and 'vote' "
+            "(B, V)"
+        )
+    outputs = head.log_outputs(features)
+    losses = raters.loss(outputs, batch["rater"], batch["vote"], weight)
+    if "memory" in outputs:
+        losses["memory"] = outputs["memory"]
+    is_alternating = isinstance(head, AlternatingHead)
+    return losses, raters.target(outputs, batch["rater"], batch["vote"]) if is_alternating else batch["target"]

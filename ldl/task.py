@@ -37,7 +37,7 @@ from ldl.raters.learning import (
     make_raters,
     rater_options,
 )
-from ldl.raters.model import RaterModel, Raters
+from ldl.raters.model import RaterModel, Raters, Shrinkage
 from ldl.raters.table import RaterTable
 from ldl.schedule import LR_MONITOR, Optimised, step_plateau
 from ldl.spec import from_spec
@@ -77,8 +77,8 @@ class Task(Optimised):
         raters: Learn a model of each rater from single votes: ``bias`` adds a vector per rater to the logarithms of the
             labels, or of ordinal labels shifts and scales the thresholds; ``confusion`` multiplies by a matrix per
             rater; ``none`` learns distributions. Predictions are then the mean over the raters.
-        rater_shrinkage: Strength with which each rater is shrunk to the mean rater. None trains several strengths, of
-            which validation chooses one.
+        rater_shrinkage: Strength with which each rater is shrunk to the mean rater. Of several numbers, or the usual
+            ones for None, validation chooses one.
         start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. The data's
             nominal labels are put into its order.
 
@@ -105,7 +105,7 @@ class Task(Optimised):
         compile: Compiled = "none",
         start: str | None = None,
         raters: RaterModel = "none",
-        rater_shrinkage: float | None = None,
+        rater_shrinkage: Shrinkage = None,
     ) -> None:
         super().__init__()
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
@@ -320,6 +320,10 @@ class Task(Optimised):
         trainer = self._trainer
         return trainer is not None and trainer.state.fn == "fit" and trainer.state.stage == "validate"
 
+    def on_fit_end(self) -> None:
+        if self.raters is not None:
+            self.raters.warn_unchosen()
+
     def on_validation_epoch_start(self) -> None:
         if self.raters is not None:
             self.raters.reset()
@@ -352,7 +356,7 @@ class Task(Optimised):
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.calibration = Conformal.from_checkpoint(checkpoint, self.labels)
         if self.raters is not None:
-            self.raters.chosen = saved["raters"]["chosen"]
+            self.raters.restore(saved["raters"]["chosen"])
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod
@@ -384,7 +388,7 @@ class Task(Optimised):
             table = None if raters is None else RaterTable.from_state(raters)
             task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), False, table)
             if task.raters is not None:
-                task.raters.chosen = saved["raters"]["chosen"]
+                task.raters.restore(saved["raters"]["chosen"])
             task.calibration = Conformal.from_checkpoint(checkpoint, task.labels)
             return task
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from torch import Tensor
@@ -10,11 +11,18 @@ from torch import Tensor
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.labels import LabelSpace
-from ldl.raters.model import RaterModel, Raters
+from ldl.raters.model import STRENGTHS, RaterModel, Raters, Shrinkage
 from ldl.raters.table import RaterTable
 
 
-def check_raters(head: Head, kind: str, shrinkage: float | None, mixup: float) -> None:
+def strengths_of(shrinkage: Shrinkage) -> Sequence[float]:
+    """Return the strengths of shrinkage that the option ``model.rater_shrinkage`` gives."""
+    if shrinkage is None:
+        return STRENGTHS
+    return [shrinkage] if isinstance(shrinkage, int | float) else shrinkage
+
+
+def check_raters(head: Head, kind: str, shrinkage: Shrinkage, mixup: float) -> None:
     """Raise LDLError for options of a model of raters that are out of range or do not fit the task."""
     if kind not in (kinds := get_args(RaterModel)):
         raise LDLError(f"model.raters {kind!r} must be one of {', '.join(kinds)}")
@@ -25,8 +33,9 @@ def check_raters(head: Head, kind: str, shrinkage: float | None, mixup: float) -
                 "bias or confusion, or leave it out"
             )
         return
-    if shrinkage is not None and not 0 < shrinkage < math.inf:
-        raise LDLError(f"model.rater_shrinkage {shrinkage!r} must be above 0, such as 2.0, or null for several")
+    strengths = strengths_of(shrinkage)
+    if not strengths or not all(0 < strength < math.inf for strength in strengths):
+        raise LDLError(f"model.rater_shrinkage {shrinkage!r} must be above 0, such as 2.0, or null for several numbers")
     name = type(head).__name__
     if isinstance(head, FittedHead):
         raise LDLError(
@@ -64,7 +73,7 @@ def make_raters(task: Any, labels: LabelSpace, table: RaterTable | None) -> Rate
             f"model.raters {task.rater_model} needs the raters; give Task.build a RaterTable, or Trainer.fit a data "
             "module of ldl"
         )
-    return Raters(task.rater_model, labels, table, task.rater_shrinkage)
+    return Raters(task.rater_model, labels, table, strengths_of(task.rater_shrinkage))
 
 
 def rater_options(state: dict[str, Any] | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
+from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor, nn
 
 from ldl.collective import Collective
@@ -16,6 +17,7 @@ from ldl.raters.table import RaterTable
 from ldl.raters.transforms import find_transform
 
 RaterModel = Literal["none", "bias", "confusion"]
+Shrinkage = float | Sequence[float] | None
 
 STRENGTHS = (0.1, 0.5, 2.0, 8.0, 32.0)
 """Strengths of shrinkage, of which validation chooses one."""
@@ -36,7 +38,7 @@ class Raters(nn.Module):
         kind: ``bias`` or ``confusion``.
         labels: The label space.
         table: The raters.
-        shrinkage: The strength; None trains all :data:`STRENGTHS`, and validation chooses one.
+        strengths: Strengths of shrinkage, of which validation chooses one.
 
     Attributes:
         names: Name of each rater (R,), in the order of their numbers.
@@ -47,27 +49,36 @@ class Raters(nn.Module):
         deviation: (K, R, P) deviation d_r of each rater.
         weight: (K, P, F) weights W of the features, or None.
         features: (R, F) features of the raters, or None.
-        votes: (R,) training votes of each rater.
+        trained: (R,) 1 for a rater with training votes, else 0.
+        vote_share: (R,) share of one training vote in all those of its rater.
     """
 
-    votes: Tensor
+    trained: Tensor
+    vote_share: Tensor
+    scale: Tensor
     features: Tensor | None
 
-    def __init__(self, kind: str, labels: LabelSpace, table: RaterTable, shrinkage: float | None = None) -> None:
+    def __init__(
+        self, kind: str, labels: LabelSpace, table: RaterTable, strengths: Sequence[float] = STRENGTHS
+    ) -> None:
         super().__init__()
         if not len(table) or not (table.votes > 0).any():
             raise LDLError("a model of raters needs training votes, and there are none; check the split of the data")
-        self.kind, self.table, self.shrinkage = kind, table, shrinkage
+        self.kind, self.table = kind, table
+        self.strengths = [float(strength) for strength in strengths]
         self.transform = find_transform(kind, labels)
-        self.strengths = STRENGTHS if shrinkage is None else (shrinkage,)
-        self.chosen = len(self.strengths) // 2
-        strengths, start = len(self.strengths), self.transform.start(len(labels))
-        self.mean = nn.Parameter(start.repeat(strengths, 1))
-        self.deviation = nn.Parameter(torch.zeros(strengths, len(table), len(start)))
-        self.register_buffer("votes", torch.tensor(table.votes), persistent=False)
+        self.chosen, self._has_chosen = len(self.strengths) // 2, False
+        count, start = len(self.strengths), self.transform.start(len(labels))
+        self.mean = nn.Parameter(start.repeat(count, 1))
+        self.deviation = nn.Parameter(torch.zeros(count, len(table), len(start)))
+        # Floats, because averages of weights take no integers; the description of the model holds the votes.
+        votes = torch.tensor(table.votes)
+        self.register_buffer("trained", (votes > 0).to(start.dtype), persistent=False)
+        self.register_buffer("vote_share", 1 / votes.clamp_min(1), persistent=False)
+        self.register_buffer("scale", torch.tensor(self.strengths), persistent=False)
         self.weight = None
         if table.features is not None:
-            self.weight = nn.Parameter(torch.zeros(strengths, len(start), table.features.shape[1]))
+            self.weight = nn.Parameter(torch.zeros(count, len(start), table.features.shape[1]))
         self.register_buffer("features", None if table.features is None else torch.tensor(table.features))
         self.reset()
 
@@ -78,7 +89,7 @@ class Raters(nn.Module):
 
     def state(self) -> dict[str, Any]:
         """Return plain values, with which and with the weights a checkpoint rebuilds the model."""
-        return {"kind": self.kind, "shrinkage": self.shrinkage, "chosen": self.chosen, **self.table.state()}
+        return {"kind": self.kind, "shrinkage": self.strengths, "chosen": self.chosen, **self.table.state()}
 
     def parameters_of(self, rater: Tensor, features: Tensor | None = None) -> Tensor:
         """Return theta (..., K, P) of raters (...), int64; -1 is the mean rater, or an unknown one with ``features``.
@@ -136,9 +147,8 @@ class Raters(nn.Module):
         """Return the share of each vote (B, V, K) in the shrinkage of its rater, 1 / n_r of it."""
         number = rater.clamp_min(0)
         squares = self.deviation.movedim(0, 1)[number].to(dtype).square().sum(-1)
-        strengths = torch.tensor(self.strengths, dtype=dtype, device=rater.device)
-        share = (rater >= 0).to(dtype) / self.votes[number].clamp_min(1)
-        return 0.5 * strengths * squares * share.unsqueeze(-1)
+        share = (rater >= 0).to(dtype) * self.vote_share[number].to(dtype)
+        return 0.5 * self.scale.to(dtype) * squares * share.unsqueeze(-1)
 
     @torch.no_grad()
     def target(self, outputs: dict[str, Tensor], rater: Tensor, vote: Tensor) -> Tensor:
@@ -175,8 +185,9 @@ class Raters(nn.Module):
             rater: (B,) numbers of the raters; -1 is the mean rater, or an unknown one with ``features``.
             features: (B, F) standardised features of unknown raters.
         """
-        theta = self.parameters_of(rater, features)[:, self.chosen].to(p.dtype)
-        return self.transform.apply(_log(p).unsqueeze(-2), theta).squeeze(-2).exp()
+        log_p = _log(p).unsqueeze(-2)
+        theta = self.parameters_of(rater, features)[:, self.chosen].to(log_p.dtype)
+        return self.transform.apply(log_p, theta).squeeze(-2).exp()
 
     def population(self, p: Tensor) -> Tensor:
         """Return the mean (B, C) of the distributions of the raters with training votes, each equally.
@@ -184,12 +195,25 @@ class Raters(nn.Module):
         Args:
             p: (B, C) distributions of the head.
         """
-        trained = torch.tensor((self.table.votes > 0).nonzero()[0], device=p.device)
-        theta = self.parameters_of(trained)[:, self.chosen].to(p.dtype)
-        log_p, total = _log(p), torch.zeros_like(p)
-        for some in theta.split(RATERS_AT_ONCE):
-            total = total + self.transform.apply(log_p.unsqueeze(0), some).exp().sum(0)
-        return total / len(theta)
+        log_p = _log(p)
+        theta = self.parameters_of(torch.arange(len(self.names), device=p.device))[:, self.chosen].to(log_p.dtype)
+        trained, total = self.trained.to(log_p.dtype), torch.zeros_like(log_p)
+        for some, counted in zip(theta.split(RATERS_AT_ONCE), trained.split(RATERS_AT_ONCE)):
+            rated = self.transform.apply(log_p.unsqueeze(0), some).exp()
+            total = total + torch.einsum("r,r...->...", counted, rated)
+        return total / trained.sum()
+
+    def restore(self, chosen: int) -> None:
+        """Take over the number of the strength that a checkpoint has chosen."""
+        self.chosen, self._has_chosen = chosen, True
+
+    def warn_unchosen(self) -> None:
+        """Warn if several strengths were trained, and there were no validation votes to choose one of them."""
+        if len(self.strengths) > 1 and not self._has_chosen:
+            rank_zero_warn(
+                f"model.rater_shrinkage: there were no validation votes to choose a strength by, and "
+                f"{self.strengths[self.chosen]:g} is taken; set data.val_fraction above 0, or give one strength"
+            )
 
     def reset(self) -> None:
         """Forget the votes of :meth:`observe`."""
@@ -214,7 +238,7 @@ class Raters(nn.Module):
         sums = collective.sum(self._observed.to(self.mean.device)).cpu()
         self.reset()
         if sums[-1] > 0 and bool(sums.isfinite().all()):
-            self.chosen = int(sums[:-1].argmin())
+            self.restore(int(sums[:-1].argmin()))
 
 
 def _log(p: Tensor) -> Tensor:

@@ -55,7 +55,7 @@ def shift_thresholds(log_p: Tensor, theta: Tensor) -> Tensor:
     below = p.cumsum(-1)[..., :-1].log()
     above = p.flip(-1).cumsum(-1).flip(-1)[..., 1:].log()
     logits = scale * (below - above) + shift
-    # The difference of two logits without cancellation, log(1 + p(k) / (F(k-1) (1 - F(k)))), since F(k) - F(k-1) = p(k).
+    # The difference of two logits, log(1 + p(k) / (F(k-1) (1 - F(k)))), without cancellation.
     gaps = scale * softplus(log_p[..., 1:-1] - below[..., :-1] - above[..., 1:])
     # sigmoid(u) - sigmoid(v) = sigmoid(u) sigmoid(-v) (1 - exp(v - u)).
     middle = logsigmoid(logits[..., 1:]) + logsigmoid(-logits[..., :-1]) + (-torch.expm1(-gaps)).log()

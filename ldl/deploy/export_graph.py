@@ -71,6 +71,7 @@ class Deployed(nn.Module):
                 "it with ldl.Predictor or ldl demo"
             )
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
+        self.raters = task.raters
         self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
         self.scaling, self.clip, self.learned = "none", None, list[str]()
         if (scaling := preprocessing.get("scaling")) is not None:
@@ -107,6 +108,8 @@ class Deployed(nn.Module):
         features = self.backbone(prepared)
         features = features.unsqueeze(1) if self.head.takes_bags and features.ndim == 2 else features
         distribution, value = self.head.predict(features)
+        if self.raters is not None:
+            distribution, value = self.raters.population(distribution), None
         distribution = temper(distribution, self.temperature)
         if not self.labels.has_values:
             return (distribution,)

@@ -38,9 +38,9 @@ class LIDC(TabularLDL):
     item_column = "item"
     rater_column = "reading"
     drop = ("readings",)
-    feature_columns = text_columns = label_columns = rater_columns = label_order = ()
+    feature_columns = text_columns = label_columns = rater_columns = rater_features = label_order = ()
     text_encoder, text_tokens = USUAL_TEXT
-    votes = votes_column = votes_item_column = split_column = None
+    votes = votes_column = votes_item_column = split_column = raters = None
     feature_key = target_key = label_names = label_values = None
     label_unit, label_type, no_vote = "", "ordinal", ()
     duplicates, multiple, unknown_items = "error", "error", "error"

@@ -28,6 +28,7 @@ from ldl.methods.rows import Rows
 from ldl.methods.temperature import temper
 from ldl.methods.torch_utils import library_defaults
 from ldl.metrics.ordinal import train_counts
+from ldl.metrics.single_votes import score_votes
 from ldl.metrics.stage import LossMeans, StageMetrics
 from ldl.raters.learning import (
     check_raters,
@@ -178,12 +179,14 @@ class Task(Optimised):
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
 
     def build_for(self, data: Any, load_weights: bool = True) -> None:
-        """Build the task for a data module after its ``setup``, and let it serve votes to a model of raters."""
+        """Build the task for a data module after its ``setup``, and let it serve single votes."""
         has_raters = self.rater_model != "none"
         table = learned_raters(data, self.rater_model) if has_raters and self.raters is None else None
         self.build(data.labels, data.input_shape, load_weights, table)
         if self.raters is not None:
-            data.serve_votes(self.raters.names)
+            data.serve_votes(self.raters.names, train=True)
+        elif isinstance(data, LDLDataModule):
+            data.serve_votes()
 
     def follow_start(self, data: Any) -> None:
         """Let a data module put its labels into the order of the checkpoint ``start``, before ``build``."""
@@ -231,6 +234,20 @@ class Task(Optimised):
         if batch is None or "as_rater" not in batch:
             return self.raters.population(distribution)
         return self.raters.distribution_of(distribution, batch["as_rater"], batch.get("rater_features"))
+
+    def _score_votes(self, of_head: Tensor, prediction: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+        """Return the scores (B, S) of the votes of a batch by ``score_votes``.
+
+        Args:
+            of_head: (B, C) distributions of the head, for a model of raters.
+            prediction: (B, C) predictions, which hold for all raters if there is no such model.
+            batch: The batch, with ``rater`` and ``vote`` (B, V).
+        """
+        rater, vote = batch["rater"], batch["vote"]
+        if self.raters is None:
+            return score_votes(prediction.unsqueeze(1), vote, self.labels)
+        rated = self.raters.distribution_of(of_head.repeat_interleave(vote.shape[1], 0), rater.flatten())
+        return score_votes(temper(rated, self.temperature).unflatten(0, rater.shape), vote, self.labels)
 
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
@@ -292,9 +309,11 @@ class Task(Optimised):
         if self.raters is not None and "vote" in batch and self._chooses_raters:
             real = batch["weight"] > 0
             self.raters.observe(distribution, batch["rater"], torch.where(real[:, None], batch["vote"], -1))
-        distribution = self._rated(distribution, batch)
+        of_head, distribution = distribution, self._rated(distribution, batch)
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
+        if "vote" in batch and "rater" in batch and "as_rater" not in batch:
+            output["rater_scores"] = self._score_votes(of_head, distribution, batch)
         output.update({name: batch[name] for name in ("target", "value", "group", "votes") if name in batch})
         if self.labels.has_values:
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value

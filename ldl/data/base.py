@@ -160,7 +160,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     columns: dict[str, Any] = buffer()
     size: int = buffer()
     split: Fold = buffer()
-    unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features", "views")
+    unserved: ClassVar[tuple[str, ...]] = (
+        "trainer", "columns", "_votes_of_batches", "split", "backbone_features", "views",
+    )  # fmt: skip
 
     # Without annotations, which would make them options.
     protocol = "kfold"
@@ -180,6 +182,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     features_key = None  # type: str | None
     views = None  # type: Any
     serves = "input"
+    _votes_of_batches = ({}, {})  # type: tuple[dict[str, Any], dict[str, Any]]
     cache_dir = None  # type: str | None
     in_memory = 256.0
     _ready = False
@@ -217,7 +220,11 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         server = copy.copy(self)
         for name in self.unserved:
             server.__dict__.pop(name, None)
-        return Instances(self.columns, rows, server, train)
+        return Instances(self.served_columns(train), rows, server, train)
+
+    def served_columns(self, train: bool) -> dict[str, Any]:
+        """Return the columns of a batch besides inputs; single votes are in batches of training if a task asks."""
+        return {**self.columns, **self._votes_of_batches[train]}
 
     def follow(
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
@@ -260,8 +267,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """The raters, after ``setup``, with their votes in the training set; None if they are unknown."""
         return None
 
-    def serve_votes(self, names: Sequence[str]) -> None:
-        """Add any single votes to the columns: ``vote`` (size, V), and ``rater``, a number in ``names``; else -1."""
+    def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
+        """Add any single votes to batches: ``vote`` (B, V), and ``rater`` (B, V), a number in ``names``; else -1.
+
+        Args:
+            names: Names of raters.
+            train: Add them to batches of training too, and not only to those of validation and test.
+        """
 
     def prepare_fold(self) -> None:
         """Fit preprocessing to ``split.train``, such as a mean. The default does nothing."""

@@ -185,9 +185,9 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
     )
     instances: Dataset[Any]
     if data.backbone_features is not None:
-        instances = Instances({**data.columns, "features": data.backbone_features}, rows)
+        instances = Instances({**data.served_columns(train), "features": data.backbone_features}, rows)
     elif data.views is not None:
-        instances = Instances(data.columns, rows, data.views, train)
+        instances = Instances(data.served_columns(train), rows, data.views, train)
     else:
         instances = data.dataset(rows, train)
     seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))

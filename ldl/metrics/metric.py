@@ -14,7 +14,7 @@ from ldl.moved import old_names
 
 __getattr__ = old_names(__name__)
 
-MetricInput = Literal["distribution", "class", "value", "interval", "set", "votes", "line"]
+MetricInput = Literal["distribution", "class", "value", "interval", "set", "votes", "rater", "line"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class Metric:
             C), all labels; ``class``: the same for two nominal labels; ``value``: decoded and true values (...,) or
             (..., 2), labels with values; ``interval``: calibrated intervals and true values; ``set``: calibrated label
             sets and distributions; ``votes``: distributions, observed shares, and numbers of votes (B,), if batches
-            have ``votes``; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
-            ``value`` only.
+            have ``votes``; ``rater``: scores of the single votes on an item (B, S) of
+            :func:`ldl.metrics.single_votes.score_votes`, if batches have ``vote``; ``line``: rows of ordinal labels.
+            Maps, with one row per pixel, have ``distribution`` and ``value`` only.
         size: Name of the metric that counts the instances of its group, for metrics of a group.
         main: Whether a registered metric is in the line about a fold and in the list of runs, as ``kl`` is.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from ldl.labels import LabelSpace
 from ldl.metrics import functional
 from ldl.metrics.metric import MeanOverRows, Metric
 from ldl.metrics.ordinal import line_metrics
+from ldl.metrics.single_votes import rater_metrics
 
 INTERVAL_LEVELS = (50, 80, 90)
 """Levels of calibrated intervals in per cent, in the order of ``predictions.csv`` and ``results.json``."""
@@ -78,7 +79,8 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
         "value": [*VALUE_METRICS, *along_axes] if labels.has_values else None,
         "interval": list(INTERVAL_METRICS) if labels.has_values and not maps else None,
         "set": list(SET_METRICS) if not labels.has_values and not maps else None,
-        "votes": list(VOTE_METRICS) if not maps else None,
+        "votes": _vote_metrics(labels) if not maps else None,
+        "rater": rater_metrics(labels) if not maps else None,
         "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
     }
     built_in = [metric for table in tables.values() for metric in table or ()]
@@ -229,6 +231,14 @@ def _kl_bias(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return miller_madow(counts)
 
 
+def _manhattan(prediction: Tensor, target: Tensor, votes: Tensor) -> Tensor:
+    return functional.manhattan(prediction, target)
+
+
+def _wasserstein(axis: Sequence[float], prediction: Tensor, target: Tensor, votes: Tensor) -> Tensor:
+    return functional.wasserstein(prediction, target, axis)
+
+
 class VoteWeightedNLL(MeanOverRows):
     """Mean NLL of a vote over all votes, so that an item with more votes counts more."""
 
@@ -245,7 +255,16 @@ VOTE_METRICS = (
     Metric("vote_nll_weighted", VoteWeightedNLL, of="votes"),
     Metric("majority_accuracy", partial(_of_votes, majority_hits), True, of="votes"),
     Metric("kl_bias", partial(_of_votes, _kl_bias), None, of="votes"),
+    Metric("manhattan", _manhattan, detail=True, of="votes"),
 )
+
+
+def _vote_metrics(labels: LabelSpace) -> list[Metric]:
+    """Return the metrics of votes, for ordinal labels with the Wasserstein distance."""
+    if labels.kind != "ordinal":
+        return list(VOTE_METRICS)
+    distance = partial(_wasserstein, labels.axes[0])
+    return [*VOTE_METRICS, Metric("wasserstein", distance, unit=True, detail=True, of="votes")]
 
 
 # Calibrated intervals (n, levels, ...) of labels with values, and sets (n, levels, C) of nominal labels. They are

@@ -141,7 +141,8 @@ def tune(command: Command) -> None:
 
 def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
     """Return whether the highest value of a metric is the best. Raises LDLError if validation does not have it."""
-    kinds = {*VALIDATED_METRICS, "votes"} if "votes" in data.columns else VALIDATED_METRICS
+    kinds = {*VALIDATED_METRICS, *(["votes"] if "votes" in data.columns else [])}
+    kinds |= {"rater"} if data.single_votes is not None else set()
     metrics = [
         each.name
         for each in metrics_for(data.labels, task.gives_maps)

@@ -16,6 +16,7 @@ from ldl.data.tables.columns import typed
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.raters.table import FeatureEncoding, RaterTable
 from ldl.tables import open_named
+from ldl.tables.entries import as_text, read_number
 from ldl.tables.roles import usual_columns
 
 
@@ -71,7 +72,7 @@ def describe_raters(frame: pd.DataFrame, rater: Any, names: Sequence[str], sourc
                 f"{source}: {len(several)} raters have several entries of {name!r}, the first is {first!r} with "
                 f"{some(values)}; give each rater one, or leave the column out of data.rater_features"
             )
-    firsts = frame[columns].set_axis(key)[~key.duplicated().to_numpy()]
+    firsts = frame[columns].apply(_parse).set_axis(key)[~key.duplicated().to_numpy()]
     present = np.isin(spellings(names), firsts.index)
     if not present.any():
         raise LDLError(
@@ -82,6 +83,16 @@ def describe_raters(frame: pd.DataFrame, rater: Any, names: Sequence[str], sourc
         absent = [name for name, is_present in zip(names, present) if not is_present]
         print(f"{source} does not describe {len(absent)} of {len(names)} raters: {some(absent)}", flush=True)
     return typed(firsts.reindex(spellings(names)).reset_index(drop=True), source)
+
+
+def _parse(column: pd.Series) -> pd.Series:
+    """Return a column of text as numbers if all its entries are numbers or gaps; other columns unchanged."""
+    if column.dtype.kind not in "OUS":
+        return column
+    texts = column.map(as_text)
+    numbers = texts.map(read_number).astype(np.float64)
+    is_number = bool(numbers.notna().any() and not np.isinf(numbers).any())
+    return numbers if is_number else texts.where(numbers.notna(), None)
 
 
 def make_table(names: Sequence[str], votes: np.ndarray, features: pd.DataFrame | None) -> RaterTable:

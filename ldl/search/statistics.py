@@ -292,7 +292,9 @@ class Outcome:
 def _has_rater_model(measures: dict[str, float]) -> bool:
     """Return whether a vote is predicted differently for different raters."""
     names = ("rater_nll", "vote_nll_weighted")
-    return all(name in measures for name in names) and not math.isclose(*(measures[name] for name in names), rel_tol=1e-5)
+    return all(name in measures for name in names) and not math.isclose(
+        *(measures[name] for name in names), rel_tol=1e-5
+    )
 
 
 def _failure(row: Result) -> str:

@@ -369,7 +369,6 @@ class Annotated(LDLDataModule):
         return make_table([str(name) for name in single.names], votes, self._described)
 
     def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
-        self._votes_of_batches = ({}, {})
         try:
             single = self.single_votes
         except LDLError as error:
@@ -378,8 +377,7 @@ class Annotated(LDLDataModule):
             rank_zero_warn(f"the metrics of single votes are left out: {error}")
             return
         if single is not None:
-            columns = vote_columns(single, self.size, names)
-            self._votes_of_batches = columns, columns if train else {}
+            self.columns = {**self.columns, **vote_columns(single, self.size, names, train)}
 
     def _single_votes(self, option: str) -> SingleVotes:
         """Return the votes with their raters, with the numbers of rows and labels of this module.

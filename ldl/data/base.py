@@ -160,9 +160,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     columns: dict[str, Any] = buffer()
     size: int = buffer()
     split: Fold = buffer()
-    unserved: ClassVar[tuple[str, ...]] = (
-        "trainer", "columns", "_votes_of_batches", "split", "backbone_features", "views",
-    )  # fmt: skip
+    unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features", "views")
 
     # Without annotations, which would make them options.
     protocol = "kfold"
@@ -182,7 +180,6 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     features_key = None  # type: str | None
     views = None  # type: Any
     serves = "input"
-    _votes_of_batches = ({}, {})  # type: tuple[dict[str, Any], dict[str, Any]]
     cache_dir = None  # type: str | None
     in_memory = 256.0
     _ready = False
@@ -220,11 +217,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         server = copy.copy(self)
         for name in self.unserved:
             server.__dict__.pop(name, None)
-        return Instances(self.served_columns(train), rows, server, train)
-
-    def served_columns(self, train: bool) -> dict[str, Any]:
-        """Return the columns of a batch besides inputs; single votes are in batches of training if a task asks."""
-        return {**self.columns, **self._votes_of_batches[train]}
+        return Instances(self.columns, rows, server, train)
 
     def follow(
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
@@ -268,12 +261,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return None
 
     def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
-        """Add any single votes to batches: ``vote`` (B, V), and ``rater`` (B, V), a number in ``names``; else -1.
-
-        Args:
-            names: Names of raters.
-            train: Add them to batches of training too, and not only to those of validation and test.
-        """
+        """Serve any single votes, if ``train`` in training too: ``vote`` (B, V), and ``rater``, by ``names`` or -1."""
 
     def prepare_fold(self) -> None:
         """Fit preprocessing to ``split.train``, such as a mean. The default does nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from ldl.labels import LabelSpace
 from ldl.metrics import functional
 from ldl.metrics.metric import MeanOverRows, Metric
 from ldl.metrics.ordinal import line_metrics
-from ldl.metrics.single_votes import rater_metrics
+from ldl.metrics.single_votes import SCORES
 
 INTERVAL_LEVELS = (50, 80, 90)
 """Levels of calibrated intervals in per cent, in the order of ``predictions.csv`` and ``results.json``."""
@@ -68,20 +69,22 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
     Raises:
         LDLError: A registered metric has the name of another one.
     """
-    two = labels.kind == "nominal" and len(labels) == 2
+    two, is_line = labels.kind == "nominal" and len(labels) == 2, labels.kind == "ordinal"
     along_axes = [
         Metric(f"mae_{name}", partial(absolute_along, axis), unit=True, of="value")
         for axis, name in enumerate(labels.axis_names)
     ]
+    wasserstein = partial(_wasserstein, labels.axes[0] if is_line else ())
+    distances = [Metric("wasserstein", wasserstein, unit=True, detail=True, of="votes")] if is_line else []
     tables = {
         "distribution": list(DISTRIBUTION_METRICS.values()),
         "class": list(CLASS_METRICS) if two and not maps else None,
         "value": [*VALUE_METRICS, *along_axes] if labels.has_values else None,
         "interval": list(INTERVAL_METRICS) if labels.has_values and not maps else None,
         "set": list(SET_METRICS) if not labels.has_values and not maps else None,
-        "votes": _vote_metrics(labels) if not maps else None,
-        "rater": rater_metrics(labels) if not maps else None,
-        "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
+        "votes": [*VOTE_METRICS, *distances] if not maps else None,
+        "rater": list(RATER_METRICS[: 3 if is_line else 2]) if not maps else None,
+        "line": line_metrics(labels) if is_line and not maps else None,
     }
     built_in = [metric for table in tables.values() for metric in table or ()]
     registered = [metric for metric in _registered.values() if metric.function and tables[metric.of] is not None]
@@ -259,12 +262,57 @@ VOTE_METRICS = (
 )
 
 
-def _vote_metrics(labels: LabelSpace) -> list[Metric]:
-    """Return the metrics of votes, for ordinal labels with the Wasserstein distance."""
-    if labels.kind != "ordinal":
-        return list(VOTE_METRICS)
-    distance = partial(_wasserstein, labels.axes[0])
-    return [*VOTE_METRICS, Metric("wasserstein", distance, unit=True, detail=True, of="votes")]
+# Single votes, if batches have them with their raters: the scores (n, S) of ``ldl.metrics.single_votes``.
+
+
+def _score(number: int, scores: Tensor) -> Tensor:
+    return scores[:, number]
+
+
+class MeanOfScore(MeanOverRows):
+    """Mean over the items with votes, or over the votes, of one of :data:`ldl.metrics.single_votes.SCORES`.
+
+    Attributes:
+        score: Name of the score.
+        by_votes: Whether each vote counts the same, and not each item.
+    """
+
+    score: ClassVar[str]
+    by_votes: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__(partial(_score, SCORES.index(self.score)))
+
+    def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
+        votes = compared[0][:, 0]
+        counted = votes if self.by_votes else (votes > 0).to(votes)
+        super().update(*compared, weight=counted if weight is None else counted * weight)
+
+
+class RaterNLL(MeanOfScore):
+    """Mean negative log-likelihood of a vote, given its rater."""
+
+    score, by_votes = "nll", True
+
+
+class RaterError(MeanOfScore):
+    """Mean share of the votes on an item that differ from the most probable label for their rater."""
+
+    score = "error"
+
+
+class RaterDistance(MeanOfScore):
+    """Mean normalised absolute distance between the votes on an item and the median for their rater."""
+
+    score = "distance"
+
+
+RATER_METRICS = (
+    Metric("rater_nll", RaterNLL, of="rater"),
+    Metric("rater_error", RaterError, of="rater"),
+    Metric("rater_distance", RaterDistance, of="rater"),
+)
+"""The last one is for ordinal labels."""
 
 
 # Calibrated intervals (n, levels, ...) of labels with values, and sets (n, levels, C) of nominal labels. They are

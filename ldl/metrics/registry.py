@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -242,15 +241,15 @@ def _wasserstein(axis: Sequence[float], prediction: Tensor, target: Tensor, vote
     return functional.wasserstein(prediction, target, axis)
 
 
+def _nll_by_votes(prediction: Tensor, target: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
+    return _of_votes(expected_nll, prediction, target, votes), votes
+
+
 class VoteWeightedNLL(MeanOverRows):
     """Mean NLL of a vote over all votes, so that an item with more votes counts more."""
 
     def __init__(self) -> None:
-        super().__init__(partial(_of_votes, expected_nll))
-
-    def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
-        votes = compared[2]
-        super().update(*compared, weight=votes if weight is None else votes * weight)
+        super().__init__(_nll_by_votes)
 
 
 VOTE_METRICS = (
@@ -265,52 +264,18 @@ VOTE_METRICS = (
 # Single votes, if batches have them with their raters: the scores (n, S) of ``ldl.metrics.single_votes``.
 
 
-def _score(number: int, scores: Tensor) -> Tensor:
-    return scores[:, number]
+def _by_items(score: int, scores: Tensor) -> tuple[Tensor, Tensor]:
+    return scores[:, score], (scores[:, 0] > 0).double()
 
 
-class MeanOfScore(MeanOverRows):
-    """Mean over the items with votes, or over the votes, of one of :data:`ldl.metrics.single_votes.SCORES`.
-
-    Attributes:
-        score: Name of the score.
-        by_votes: Whether each vote counts the same, and not each item.
-    """
-
-    score: ClassVar[str]
-    by_votes: ClassVar[bool] = False
-
-    def __init__(self) -> None:
-        super().__init__(partial(_score, SCORES.index(self.score)))
-
-    def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
-        votes = compared[0][:, 0]
-        counted = votes if self.by_votes else (votes > 0).to(votes)
-        super().update(*compared, weight=counted if weight is None else counted * weight)
-
-
-class RaterNLL(MeanOfScore):
-    """Mean negative log-likelihood of a vote, given its rater."""
-
-    score, by_votes = "nll", True
-
-
-class RaterError(MeanOfScore):
-    """Mean share of the votes on an item that differ from the most probable label for their rater."""
-
-    score = "error"
-
-
-class RaterDistance(MeanOfScore):
-    """Mean normalised absolute distance between the votes on an item and the median for their rater."""
-
-    score = "distance"
+def _by_votes(score: int, scores: Tensor) -> tuple[Tensor, Tensor]:
+    return scores[:, score], scores[:, 0]
 
 
 RATER_METRICS = (
-    Metric("rater_nll", RaterNLL, of="rater"),
-    Metric("rater_error", RaterError, of="rater"),
-    Metric("rater_distance", RaterDistance, of="rater"),
+    Metric("rater_nll", partial(_by_votes, SCORES.index("nll")), of="rater"),
+    Metric("rater_error", partial(_by_items, SCORES.index("error")), of="rater"),
+    Metric("rater_distance", partial(_by_items, SCORES.index("distance")), of="rater"),
 )
 """The last one is for ordinal labels."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import pytorch_lightning as pl
 import torch
 from fakes.forks import run_several
 from fakes.processes import assert_close, run_here
@@ -16,7 +17,6 @@ from fakes.rated_items import LABELS, ORDERED, biased, rate, write_items
 from torch import Tensor
 
 from ldl.annotations import vote_nll
-from ldl.batch import Batch
 from ldl.errors import LDLError
 from ldl.heads import MeanPredictor, Softmax
 from ldl.jobs.crossval import crossvalidate
@@ -182,23 +182,23 @@ def test_each_vote_is_predicted_for_its_rater(calibrate: bool, tmp_path: Path) -
     np.testing.assert_allclose(rows[0]["rater_scores"][: len(scores)], scores.detach(), rtol=1e-5)
 
 
-def served(loader: Any) -> Batch:
-    return next(iter(loader))
+def fit(data: Any, **options: Any) -> None:
+    trainer = pl.Trainer(**{**QUIET, "max_epochs": 1}, logger=False, enable_checkpointing=False)
+    trainer.fit(Task(Softmax(), **options), datamodule=data)
 
 
 def test_votes_are_in_batches_that_need_them(tmp_path: Path) -> None:
     data = made_data(tmp_path)
-    data.setup()
-    assert not {"rater", "vote"} & served(data.test_dataloader()).keys()
-    Task(Softmax()).build_for(data)
+    fit(data)
     for loader in (data.val_dataloader(), data.test_dataloader()):
-        batch = served(loader)
+        batch = next(iter(loader))
         assert (batch["rater"] == -1).all() and (batch["vote"] >= 0).all()
-    assert not {"rater", "vote"} & served(data.train_dataloader()).keys()
-    Task(Softmax(), raters="bias").build_for(data)
-    assert all((served(loader)["rater"] >= 0).all() for loader in (data.train_dataloader(), data.test_dataloader()))
-    Task(Softmax()).build_for(data)
-    assert "vote" not in served(data.train_dataloader())
+    assert not {"rater", "vote"} & next(iter(data.train_dataloader())).keys()
+    fit(data, raters="bias")
+    for loader in (data.train_dataloader(), data.test_dataloader()):
+        assert (next(iter(loader))["rater"] >= 0).all()
+    fit(data)
+    assert "vote" not in next(iter(data.train_dataloader()))
 
 
 def test_votes_that_are_not_those_of_the_instances_are_left_out(tmp_path: Path) -> None:
@@ -208,10 +208,10 @@ def test_votes_that_are_not_those_of_the_instances_are_left_out(tmp_path: Path) 
     with pytest.warns(
         UserWarning, match="metrics of single votes are left out: TabularLDL has 120 instances and votes"
     ):
-        Task(Softmax()).build_for(data)
-    assert "vote" not in served(data.test_dataloader())
+        fit(data)
+    assert "vote" not in next(iter(data.test_dataloader()))
     with pytest.raises(LDLError, match="has 120 instances and votes on 7"):
-        Task(Softmax(), raters="bias").build_for(data)
+        fit(data, raters="bias")
 
 
 def test_ordinal_votes_have_a_distance_and_heads_that_are_fitted_too(tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def evaluate(search: HyperparameterSearch, fold: FoldNumber, trial: optuna.Trial
         inner = on_split(data, split)
         seed_everything(config.seed)
         task = config.instantiate("model")
-        task.build(inner.labels, inner.input_shape)
+        task.build(inner.labels, inner.input_shape, raters=inner)
         report = ReportTrial(trial, search.metric, values, len(values) + 1 == len(splits))
         trainer = build_trainer(config, [report], **NO_FILES)
         with warnings.catch_warnings():

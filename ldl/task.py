@@ -295,7 +295,9 @@ class Task(Optimised):
         distribution = self._rated(distribution, batch)
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
-        output.update({name: batch[name] for name in ("target", "value", "group", "votes") if name in batch})
+        output.update(
+            {name: batch[name] for name in ("target", "value", "group", "votes", "as_rater") if name in batch}
+        )
         if self.labels.has_values:
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:

@@ -19,8 +19,8 @@ LENGTHS = ("T_max", "total_steps")
 """Arguments that set the length of a whole schedule, here and in torch."""
 LR_MONITOR = "val_kl"
 """Metric that ReduceLROnPlateau monitors by default."""
-RATER_LR = 5.0
-"""Factor of the learning rate of a model of raters: each rater is in few batches."""
+RATER_LR = 0.05
+"""Least learning rate of a model of raters: its parameters are log odds, and each rater is in few batches."""
 BEGIN_LENGTHS = ("total_iters", "step_size")
 """Arguments in torch that set how long a warm-up or the first learning rate lasts."""
 
@@ -114,8 +114,8 @@ class Optimised(pl.LightningModule):
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
         lr_monitor: Metric that ReduceLROnPlateau monitors, unless it has a ``monitor`` of its own, as Lightning's does.
         backbone: A ``Backbone``, which may have a learning rate of its own.
-        raters: A model of raters, whose parameters have no weight decay and :data:`RATER_LR` times the learning rate;
-            or None.
+        raters: A model of raters, whose parameters have no weight decay and at least the learning rate
+            :data:`RATER_LR`; or None.
     """
 
     optimizer: OptimizerCallable
@@ -142,7 +142,7 @@ class Optimised(pl.LightningModule):
         raters = [] if self.raters is None else list(self.raters.parameters())
         optimizer = self.optimizer(parameter_groups(self.parameters(), tuned, self.backbone.lr, self.lr, raters))
         for group in optimizer.param_groups[-1:] if raters else ():
-            group["lr"] *= RATER_LR
+            group["lr"] = max(group["lr"], RATER_LR)
         if self.lr_scheduler is None:
             _warn_unused_monitor(None, self.lr_monitor)
             return optimizer

@@ -19,8 +19,10 @@ from ldl.raters.transforms import find_transform
 RaterModel = Literal["none", "bias", "confusion"]
 Shrinkage = float | Sequence[float] | None
 
-STRENGTHS = (0.1, 0.5, 2.0, 8.0, 32.0)
+STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0)
 """Strengths of shrinkage, of which validation chooses one."""
+RIDGE = 0.1
+"""Factor of half the squared weights of the features of raters in the loss: weaker ones harm raters never seen."""
 RATERS_AT_ONCE = 256
 """Raters whose distributions are computed at a time for the population."""
 
@@ -31,8 +33,8 @@ class Raters(nn.Module):
     A rater r has the distribution T(p, theta_r) with a function T of :mod:`ldl.raters.transforms`, and the parameters
     theta_r = mean + W f_r + d_r, where f_r are the rater's features, if any. The loss shrinks d_r to 0 by
     ``strength * |d_r|^2 / 2``, on the scale of the log-likelihood of all votes, so that a rater with few votes is
-    nearly the mean rater. K strengths are trained side by side, each with its own mean, W and d, on the same p. The
-    gradient of the head comes from the chosen strength alone.
+    nearly the mean rater, and W by a ridge penalty. K strengths are trained side by side, each with its own mean, W and
+    d, on the same p. The gradient of the head comes from the chosen strength alone.
 
     Args:
         kind: ``bias`` or ``confusion``.
@@ -132,6 +134,8 @@ class Raters(nn.Module):
         share = present / present.sum(1, keepdim=True).clamp_min(1)
         items = torch.einsum("bv,bvk->bk", share, nll + shrinkage)
         losses = torch.stack([mean_of(column, weight) for column in items.unbind(-1)])
+        if self.weight is not None:
+            losses = losses + 0.5 * RIDGE * self.weight.to(losses.dtype).square().sum((1, 2))
         votes = mean_of((share * nll[..., self.chosen].detach()).sum(1), weight)
         total, chosen = losses.sum(), losses[self.chosen].detach()
         return {"loss": total - total.detach() + chosen, "loss_votes": votes}

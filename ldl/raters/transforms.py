@@ -6,7 +6,6 @@ one rater for all N of them, and returns the logarithms of the rater's distribut
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,8 +15,10 @@ from torch.nn.functional import logsigmoid, softplus
 
 from ldl.labels import LabelSpace
 
-DIAGONAL = 0.9
-"""Probability, at the start of training, that a rater with a confusion matrix names the label of the item."""
+DIAGONAL = 3.0
+"""Logits on the diagonal of the mean rater's confusion matrix at the start of training; the others are 0."""
+SHIFT, SCALE, BIAS = 1.5, 0.5, 0.7
+"""Factors of the parameters of ordinal labels, which are all shrunk alike: thresholds differ more than their scale."""
 LEAST_LOG = -80.0
 """Smallest logarithm of a probability in cumulative logits: smaller ones would become subnormal in float32."""
 
@@ -43,14 +44,15 @@ def shift_logits(log_p: Tensor, theta: Tensor) -> Tensor:
 
 
 def shift_thresholds(log_p: Tensor, theta: Tensor) -> Tensor:
-    """Shift and scale the cumulative logits of ordinal labels: F_r(k) = sigmoid(exp(a) logit F(k) + t).
+    """Add a bias per label, then shift and scale the cumulative logits: sigmoid(exp(a) logit F(k) + t).
 
-    theta = (t, a) (..., 2). A positive t moves mass to lower labels, and a positive a sharpens the distribution. The
+    F is the cumulative distribution of softmax(log p + ``BIAS`` b), t = ``SHIFT`` d and a = ``SCALE`` c, with theta =
+    (d, c, b) (..., 2 + C). A positive d moves mass to lower labels, and a positive c sharpens the distribution. The
     parameters 0 leave it unchanged.
     """
-    log_p = log_p.clamp_min(LEAST_LOG)
-    shift, log_scale = theta.unsqueeze(-2).unsqueeze(-2).unbind(-1)
-    scale = log_scale.exp()
+    shift, log_scale, bias = theta.unsqueeze(-2).tensor_split((1, 2), -1)
+    log_p = (log_p + BIAS * bias).log_softmax(-1).clamp_min(LEAST_LOG)
+    shift, scale = SHIFT * shift, (SCALE * log_scale).exp()
     p = log_p.exp()
     below = p.cumsum(-1)[..., :-1].log()
     above = p.flip(-1).cumsum(-1).flip(-1)[..., 1:].log()
@@ -63,9 +65,12 @@ def shift_thresholds(log_p: Tensor, theta: Tensor) -> Tensor:
 
 
 def confuse(log_p: Tensor, theta: Tensor) -> Tensor:
-    """Multiply by a confusion matrix: p M, M = row-wise softmax of theta (..., C * C) (Rodrigues & Pereira 2018)."""
-    matrix = _log_confusion(theta, log_p.shape[-1]).exp()
-    mixed = log_p.exp() @ matrix
+    """Multiply by a confusion matrix: p M, where M is the row-wise softmax of A + 1 b^T (Rodrigues & Pereira 2018).
+
+    theta = (A, b) (..., C * C + C). The bias b per column, which is not in the paper, lets a rater with few votes
+    differ from the others by C numbers.
+    """
+    mixed = log_p.exp() @ _log_confusion(theta, log_p.shape[-1]).exp()
     return mixed.clamp_min(torch.finfo(mixed.dtype).tiny).log()
 
 
@@ -79,18 +84,18 @@ def confused_posterior(log_p: Tensor, theta: Tensor, vote: Tensor) -> Tensor:
 
 def _log_confusion(theta: Tensor, labels: int) -> Tensor:
     """Return the logarithms of confusion matrices (..., C, C), rows by the label of the item."""
-    return theta.unflatten(-1, (labels, labels)).log_softmax(-1)
+    matrix, bias = theta.split((labels * labels, labels), -1)
+    return (matrix.unflatten(-1, (labels, labels)) + bias.unsqueeze(-2)).log_softmax(-1)
 
 
 def _near_identity(labels: int) -> Tensor:
-    """Return logits (C * C,) of the confusion matrix with ``DIAGONAL`` on its diagonal."""
-    odds = DIAGONAL * max(labels - 1, 1) / (1 - DIAGONAL)
-    return (math.log(odds) * torch.eye(labels)).flatten()
+    """Return (A, b) of the mean rater with ``DIAGONAL`` on the diagonal of A."""
+    return torch.cat([(DIAGONAL * torch.eye(labels)).flatten(), torch.zeros(labels)])
 
 
 TRANSFORMS = {
     "bias": Transform(shift_logits, torch.zeros),
-    "bias of ordinal labels": Transform(shift_thresholds, lambda labels: torch.zeros(2)),
+    "bias of ordinal labels": Transform(shift_thresholds, lambda labels: torch.zeros(2 + labels)),
     "confusion": Transform(confuse, _near_identity, confused_posterior),
 }
 """The kinds of models; ordinal labels of two or more have a bias of their own."""

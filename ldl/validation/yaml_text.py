@@ -178,14 +178,16 @@ def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
     return Quoted(text) if text.strip()[:1] in ("[", "{") or not isinstance(resolve(text), str) else text
 
 
-_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:\\.|[^"\\])*"|[^\s,\[\]{}'":](?:(?!:\s)[^,\[\]{}])*""")
+_BLANK = " \t\r\n\x85\u2028\u2029"
+"""Characters between the parts of a document. Other spaces, such as the no-break space, are parts of a text."""
+_TOKEN = re.compile(rf"""'(?:[^']|'')*'|"(?:\\.|[^"\\])*"|[^{_BLANK},\[\]{{}}'":](?:(?!:[{_BLANK}])[^,\[\]{{}}])*""")
 """A text inside of brackets, in quotes or plain."""
 
 
 def _as_text(match: re.Match[str]) -> str:
     """Return a plain text in quotes if a file would read its first sign, or what follows `` #``, as something else."""
-    text = match[0].rstrip()
-    if text[0] not in "#&*!%@`|>" and not re.search(r"\s#", text[1:]) or text[0] in "'\"":
+    text = match[0].rstrip(_BLANK)
+    if text[0] not in "#&*!%@`|>" and not re.search(rf"[{_BLANK}]#", text[1:]) or text[0] in "'\"":
         return match[0]
     return "'" + text.replace("'", "''") + "'" + match[0][len(text) :]
 

@@ -11,5 +11,6 @@ WORDS = [
 MARKS = [
     "#subject", "#1", "a #b", "a: b", "a:", "[a", "{a", "[a, b] c", "*a", "&a", "!a", "%a", "@a", "`a", "- a", "| a",
     "> a", "? a", "'a", '"a', "a'b", "a, b", "",
+    "\u00a0&", "a\u00a0#b", "\u2003*a", "a:\u00a0b",
 ]  # fmt: skip
 """Texts that need quotes in YAML, and none on the command line."""

@@ -186,7 +186,7 @@ def test_predictions_are_of_the_population_or_of_a_rater(tmp_path: Path) -> None
         rater = torch.tensor([0, 1, -1, 7])
         predicted = task.predict_step({**batch, "as_rater": rater}, 0)["prediction"]
         torch.testing.assert_close(predicted, task.raters.distribution_of(p, rater))
-    assert (predicted - task.raters.population(p)).abs().max() > 0.01
+    assert (predicted - task.raters.population(p)).abs().max() > 1e-3
 
 
 def test_predictor_and_onnx_give_the_population(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_without_validation_a_warning_names_the_strength(option: dict[str, float
         warnings.simplefilter("always")
         fitted(tmp_path, 1, made_data(tmp_path, **option))
     named = any(
-        "there were no validation votes to choose a strength by, and 2 is taken" in str(w.message) for w in caught
+        "there were no validation votes to choose a strength by, and 3 is taken" in str(w.message) for w in caught
     )
     assert named == (option["val_fraction"] == 0)
 
@@ -237,7 +237,7 @@ def test_raters_are_a_group_of_the_optimiser() -> None:
     task.build(LABELS, (3,), raters=RaterTable(["a", "b"], np.array([1, 2])))
     assert task.raters is not None
     rest, raters = task.configure_optimizers().param_groups
-    assert raters["weight_decay"] == 0 < rest["weight_decay"] and raters["lr"] == pytest.approx(RATER_LR * rest["lr"])
+    assert raters["weight_decay"] == 0 < rest["weight_decay"] and raters["lr"] == RATER_LR > rest["lr"] == 0.01
     assert {id(parameter) for parameter in raters["params"]} == {id(each) for each in task.raters.parameters()}
 
 

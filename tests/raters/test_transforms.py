@@ -28,10 +28,11 @@ def reference(kind: str, p: np.ndarray, theta: np.ndarray) -> np.ndarray:
         scores = p * np.exp(theta)
         return scores / scores.sum()
     if kind == "confusion":
-        matrix = np.exp(theta.reshape(LABELS, LABELS))
+        matrix = np.exp(theta[: LABELS**2].reshape(LABELS, LABELS) + theta[LABELS**2 :])
         return p @ (matrix / matrix.sum(1, keepdims=True))
-    below = p.cumsum()[:-1]
-    rated = 1 / (1 + np.exp(-(np.exp(theta[1]) * np.log(below / (1 - below)) + theta[0])))
+    moved = p * np.exp(0.7 * theta[2:])
+    below = (moved / moved.sum()).cumsum()[:-1]
+    rated = 1 / (1 + np.exp(-(np.exp(0.5 * theta[1]) * np.log(below / (1 - below)) + 1.5 * theta[0])))
     return np.diff(np.concatenate([[0], rated, [1]]))
 
 
@@ -71,7 +72,7 @@ def test_the_mean_rater_starts_with_the_distribution_itself(kind: str) -> None:
 def test_a_confusion_matrix_starts_near_the_identity() -> None:
     start = TRANSFORMS["confusion"].start(LABELS)
     matrix = TRANSFORMS["confusion"].apply(torch.eye(LABELS).clamp_min(1e-30).log(), start).exp()
-    torch.testing.assert_close(matrix.diagonal(), torch.full((LABELS,), 0.9))
+    torch.testing.assert_close(matrix.diagonal(), torch.full((LABELS,), float(np.exp(3) / (np.exp(3) + 4))))
     torch.testing.assert_close(matrix.sum(-1), torch.ones(LABELS))
 
 
@@ -79,14 +80,18 @@ def test_a_positive_shift_moves_mass_to_lower_labels() -> None:
     p = torch.full((1, LABELS), 1 / LABELS)
     labels = torch.arange(LABELS).float()
     shift_thresholds = TRANSFORMS["bias of ordinal labels"].apply
-    means = [float(shift_thresholds(p.log(), torch.tensor([shift, 0.0])).exp() @ labels) for shift in (-1.0, 0.0, 1.0)]
+    means = [
+        float(shift_thresholds(p.log(), torch.tensor([shift] + [0.0] * (LABELS + 1))).exp() @ labels)
+        for shift in (-1.0, 0.0, 1.0)
+    ]
     assert means == sorted(means, reverse=True) and means[1] == pytest.approx(2)
 
 
 def test_the_posterior_is_that_of_bayes() -> None:
     p, theta = some("confusion", raters=2)
     vote = torch.tensor([1, 4])
-    joint = p[..., None] * theta.unflatten(-1, (LABELS, LABELS)).softmax(-1)[:, None]
+    matrix, bias = theta.split((LABELS**2, LABELS), -1)
+    joint = p[..., None] * (matrix.unflatten(-1, (LABELS, LABELS)) + bias[:, None]).softmax(-1)[:, None]
     column = torch.stack([joint[0, ..., 1], joint[1, ..., 4]])
     torch.testing.assert_close(confused_posterior(p.log(), theta, vote), column / column.sum(-1, keepdim=True))
 

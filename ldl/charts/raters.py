@@ -23,7 +23,7 @@ LONGEST_NAME = 24
 """Most letters of a name on the axis."""
 
 
-def raters(path: Path, table: pd.DataFrame, labels: LabelSpace) -> Path:
+def rater_differences(path: Path, table: pd.DataFrame, labels: LabelSpace) -> Path:
     """Draw the raters with training votes, a line each, in the order of their shift or informativeness.
 
     Args:

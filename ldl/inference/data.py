@@ -92,12 +92,10 @@ class TableFile(Unlabelled):
         assert table is not None
         raters = list(map(str, table.groups(column, f"which names no rater; {fix}")))
         numbers = rater_numbers(raters, names, f"{file}, column {column!r}", f"; {fix}")
+        if process_rank() == 0 and "as_rater" not in self.columns:
+            print(f"predictions are of the raters in column {column!r}, without calibration; {fix}", flush=True)
         self.columns = {**self.columns, "as_rater": torch.from_numpy(numbers)}
         self.facts = {**self.facts, "rater": np.array(raters, object)}
-        if process_rank() == 0:
-            print(
-                f"predictions are of the raters in column {column!r}, with intervals not calibrated; {fix}", flush=True
-            )
 
     def _column_of_raters(self, file: Path) -> str | None:
         features = self.trained[2].get("features") or []

@@ -113,8 +113,8 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
         ),
         "Results": f"On {sum(fold['n_test'] for fold in folds):,} test instances.\n\n{_results(results, task)}",
     }
-    if models := [fold["rater_model"] for fold in folds if "rater_model" in fold]:
-        run_sections["Raters"] = rater_model_in_words(models, task.labels)
+    if modelled := [fold for fold in folds if "rater_model" in fold]:
+        run_sections["Raters"] = rater_model_in_words(modelled, task.labels)
     usage = "No checkpoint was kept: train again to use it."
     if checkpoint is not None:
         path = json.dumps(checkpoint, ensure_ascii=False)

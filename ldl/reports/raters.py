@@ -93,11 +93,14 @@ def summarize_raters(raters: Raters, table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def rater_model_in_words(entries: list[dict[str, Any]], labels: LabelSpace) -> str:
-    """Return the paragraph of a card on the model of raters, from the entries ``rater_model`` of all folds."""
+def rater_model_in_words(folds: list[dict[str, Any]], labels: LabelSpace) -> str:
+    """Return the paragraph of a card on the model of raters, from the folds of ``results.json`` that have one."""
+    entries = [fold["rater_model"] for fold in folds]
     first = entries[0]
     strengths = ", ".join(dict.fromkeys(f"{entry['strength']:g}" for entry in entries))
-    chosen = "chosen by validation" if first["candidates"] > 1 else "fixed"
+    chosen = "chosen by validation" if all(fold["n_val"] for fold in folds) else "without validation"
+    if first["candidates"] == 1:
+        chosen = "fixed"
     low = min(entry["range"][0] for entry in entries)
     high = max(entry["range"][1] for entry in entries)
     unit = f" {as_text(labels.unit)}" if labels.unit else ""

@@ -133,7 +133,7 @@ class Report(pl.Callback):
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
         if self.rater_table is not None:
             with warn_on_error("charts/raters.png"):
-                paths["raters"] = charts.raters(folder / "raters.png", self.rater_table, task.labels)
+                paths["raters"] = charts.rater_differences(folder / "raters.png", self.rater_table, task.labels)
         return paths | draw_raters(self.folder, self.raters) | draw_learning(self.folder)
 
 

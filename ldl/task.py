@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
@@ -33,8 +32,9 @@ from ldl.raters.learning import (
     check_raters,
     check_same_raters,
     learn_votes,
-    learned_raters,
     make_raters,
+    observe_votes,
+    rated,
     rater_options,
 )
 from ldl.raters.model import RaterModel, Raters, Shrinkage
@@ -146,7 +146,7 @@ class Task(Optimised):
         labels: LabelSpace,
         input_shape: tuple[int, ...],
         load_weights: bool = True,
-        raters: RaterTable | None = None,
+        raters: RaterTable | LDLDataModule | None = None,
     ) -> None:
         """Create backbone, head and metrics; later calls do nothing.
 
@@ -154,7 +154,7 @@ class Task(Optimised):
             labels: The label space.
             input_shape: Shape of one input.
             load_weights: Whether to load pretrained weights.
-            raters: The raters of the training votes, if the task has a model of raters.
+            raters: The raters of the training votes, or a data module with them, if the task has a model of raters.
 
         Raises:
             LDLError: Backbone or head does not accept these inputs, the task was built for other labels, or it has a
@@ -177,14 +177,6 @@ class Task(Optimised):
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
 
-    def build_for(self, data: Any, load_weights: bool = True) -> None:
-        """Build the task for a data module after its ``setup``, and let it serve votes to a model of raters."""
-        has_raters = self.rater_model != "none"
-        table = learned_raters(data, self.rater_model) if has_raters and self.raters is None else None
-        self.build(data.labels, data.input_shape, load_weights, table)
-        if self.raters is not None:
-            data.serve_votes(self.raters.names)
-
     def follow_start(self, data: Any) -> None:
         """Let a data module put its labels into the order of the checkpoint ``start``, before ``build``."""
         if self.start and self.input_shape is None and hasattr(data, "follow_labels"):
@@ -197,7 +189,9 @@ class Task(Optimised):
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.follow_start(data)
-            self.build_for(data)
+            self.build(data.labels, data.input_shape, raters=data)
+            if self.raters is not None:
+                data.serve_votes(self.raters.names)
             check_missing(self.head, getattr(data, "has_missing", False))
             data.prepare_as(None if stage == "fit" else self.preprocessing)
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
@@ -222,15 +216,9 @@ class Task(Optimised):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return distributions (B, ..., C) of inputs (B, ...) scaled as in training; ``Predictor`` takes raw inputs."""
-        return temper(self._rated(self.head(self._as_bags(self.backbone(inputs)))), self.temperature)
-
-    def _rated(self, distribution: Tensor, batch: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Return the distributions of the population, or of the raters ``as_rater`` (B,) of a batch."""
-        if self.raters is None:
-            return distribution
-        if batch is None or "as_rater" not in batch:
-            return self.raters.population(distribution)
-        return self.raters.distribution_of(distribution, batch["as_rater"], batch.get("rater_features"))
+        distribution = self.head(self._as_bags(self.backbone(inputs)))
+        distribution = distribution if self.raters is None else self.raters.population(distribution)
+        return temper(distribution, self.temperature)
 
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
@@ -289,10 +277,10 @@ class Task(Optimised):
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             note_prediction(self.watch, self.head, distribution, value, batch["index"])
-        if self.raters is not None and "vote" in batch and self._chooses_raters:
-            real = batch["weight"] > 0
-            self.raters.observe(distribution, batch["rater"], torch.where(real[:, None], batch["vote"], -1))
-        distribution = self._rated(distribution, batch)
+        if self.raters is not None:
+            if self._chooses_raters:
+                observe_votes(self.raters, distribution, batch, begins=batch_idx == 0)
+            distribution = rated(self.raters, distribution, batch)
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
         output.update(
@@ -325,10 +313,6 @@ class Task(Optimised):
     def on_fit_end(self) -> None:
         if self.raters is not None:
             self.raters.warn_unchosen()
-
-    def on_validation_epoch_start(self) -> None:
-        if self.raters is not None:
-            self.raters.reset()
 
     def on_validation_epoch_end(self) -> None:
         self.log_dict(self.val_metrics.finish())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, get_args
 
+import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
@@ -50,28 +51,28 @@ def check_raters(head: Head, kind: str, shrinkage: Shrinkage, mixup: float) -> N
         raise LDLError(f"model.mixup {mixup!r} mixes instances, whose raters differ; set it to 0, or model.raters none")
 
 
-def learned_raters(data: Any, kind: str) -> RaterTable:
-    """Return the raters of a data module. Raises LDLError if they are unknown."""
-    table: RaterTable | None = getattr(data, "rater_table", None)
-    if table is None:
-        raise LDLError(
-            f"model.raters {kind} needs the rater of each vote, and {type(data).__name__} has none; give single votes "
-            "(--data.rater_column, or rater_columns), or set model.raters none"
-        )
-    return table
+def make_raters(task: Any, labels: LabelSpace, source: Any) -> Raters:
+    """Return the model of raters of a task.
 
+    Args:
+        task: The task, whose backbone is built.
+        labels: The label space.
+        source: The raters, a ``RaterTable`` or a data module with ``rater_table``.
 
-def make_raters(task: Any, labels: LabelSpace, table: RaterTable | None) -> Raters:
-    """Return the model of raters of a task. Raises LDLError for maps, or if the raters are unknown."""
+    Raises:
+        LDLError: Predictions are maps, or the raters are unknown.
+    """
     if task.gives_maps:
         raise LDLError(
             f"model.raters {task.rater_model} is for one distribution an instance, and these are maps; set "
             "model.raters none"
         )
+    table = source if source is None or isinstance(source, RaterTable) else getattr(source, "rater_table", None)
     if table is None:
+        owner = "the task" if source is None else type(source).__name__
         raise LDLError(
-            f"model.raters {task.rater_model} needs the raters; give Task.build a RaterTable, or Trainer.fit a data "
-            "module of ldl"
+            f"model.raters {task.rater_model} needs the rater of each vote, and {owner} has none; give single votes "
+            "(--data.rater_column, or rater_columns) or Task.build a RaterTable, or set model.raters none"
         )
     return Raters(task.rater_model, labels, table, strengths_of(task.rater_shrinkage))
 
@@ -120,3 +121,29 @@ def learn_votes(
         losses["memory"] = outputs["memory"]
     is_alternating = isinstance(head, AlternatingHead)
     return losses, raters.target(outputs, batch["rater"], batch["vote"]) if is_alternating else batch["target"]
+
+
+def observe_votes(raters: Raters, distribution: Tensor, batch: dict[str, Any], begins: bool) -> None:
+    """Add the votes of a validation batch to those by which a strength is chosen.
+
+    Args:
+        raters: The model of raters.
+        distribution: (B, C) distributions of the head.
+        batch: The batch, perhaps with ``rater`` and ``vote`` (B, V). Rows of weight 0 are padding.
+        begins: Whether the batch is the first of its validation.
+    """
+    if begins:
+        raters.reset()
+    if "vote" in batch and "rater" in batch:
+        votes = torch.where((batch["weight"] > 0)[:, None], batch["vote"], -1)
+        raters.observe(distribution, batch["rater"], votes)
+
+
+def rated(raters: Raters, distribution: Tensor, batch: dict[str, Any]) -> Tensor:
+    """Return the distributions (B, C) of the population, or of the raters ``as_rater`` (B,) of a batch.
+
+    A rater -1 is the mean rater, or an unknown one with ``rater_features`` (B, F).
+    """
+    if "as_rater" not in batch:
+        return raters.population(distribution)
+    return raters.distribution_of(distribution, batch["as_rater"], batch.get("rater_features"))

@@ -178,7 +178,7 @@ def information(p: Tensor) -> float:
 
 
 def test_spammers_say_nothing_and_adversaries_are_inverted() -> None:
-    items = rate(confused(*[HONEST] * 6, SPAM, INVERTED), items=1500, sharpness=5.0)
+    items = rate(confused(*[HONEST] * 6, SPAM, INVERTED), items=1000, sharpness=5.0)
     head, raters = trained("confusion", items, strength=0.1, steps=300)
     p = head(items.features).detach()
     honest, spam, inverted = (raters.distribution_of(p, torch.full((len(p),), number)).detach() for number in (0, 6, 7))

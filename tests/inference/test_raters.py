@@ -179,8 +179,17 @@ def test_a_run_predicts_the_raters_of_a_table(tmp_path: Path, monkeypatch: pytes
     write_items(rate(biased(np.random.default_rng(0).normal(size=(6, 3))), items=60), tmp_path)
     usual = ["--trainer.accelerator", "cpu", "--trainer.enable_progress_bar", "false", "--wandb.mode", "disabled"]
     learned = ["-c", "tabular", "--data.path", "items.csv", "--data.votes", "votes.csv", "--data.folds", "4"]
-    model = ["--model.head", "Softmax", "--model.raters", "bias", "--trainer.max_epochs", "2", "--run_dir", "run"]
-    run_here([*learned, *model, *usual], tmp_path)
+    model = [
+        "--model.head",
+        "Softmax",
+        "--model.raters",
+        "bias",
+        "--trainer.max_epochs",
+        "2",
+        "--data.val_fraction",
+        "0.3",
+    ]
+    run_here([*learned, *model, *usual, "--run_dir", "run"], tmp_path)
     checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
     table = pd.read_csv(tmp_path / "items.csv").head(6).assign(rater=[f"r{number}" for number in range(6)])
     table.to_csv(tmp_path / "new.csv", index=False)
@@ -188,6 +197,8 @@ def test_a_run_predicts_the_raters_of_a_table(tmp_path: Path, monkeypatch: pytes
     run_here([*predicts, *usual], tmp_path)
     written = pd.read_csv(tmp_path / "new" / "predictions.csv")
     assert written["rater"].tolist() == table["rater"].tolist()
-    found = Predictor.from_checkpoint(checkpoint).predict(table.drop(columns="rater"), rater=table["rater"])
+    model_of_run = Predictor.from_checkpoint(checkpoint)
+    found = model_of_run.predict(table.drop(columns="rater"), rater=table["rater"])
     np.testing.assert_allclose(written.filter(like="prediction:"), found.distribution, atol=1e-6)
+    assert model_of_run.task.calibration is not None
     assert not written.filter(like="set_").size  # sets are calibrated, and these raters are not

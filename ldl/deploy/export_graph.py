@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from ldl.backbones.base import Backbone
 from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import scale
-from ldl.errors import LDLError
+from ldl.data.text.options import WORDLLAMA
+from ldl.errors import LDLError, some
 from ldl.head import Head
 from ldl.inference.inputs import INTEGER_TYPES
 from ldl.labels import LabelSpace
@@ -63,6 +64,12 @@ class Deployed(nn.Module):
         preprocessing, shape = task.preprocessing or {}, task.input_shape
         _check_transforms(preprocessing)
         self.encoding = Encoding.from_state(preprocessing["encoding"]) if "encoding" in preprocessing else None
+        columns = [] if self.encoding is None else self.encoding.columns
+        if texts := [column.name for column in columns if column.text and column.text.encoder != WORDLLAMA]:
+            raise LDLError(
+                f"a model of columns of text, {some(texts)}, can be exported with the encoder {WORDLLAMA} alone; serve "
+                "it with ldl.Predictor or ldl demo"
+            )
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
         self.raters = task.raters
         self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration

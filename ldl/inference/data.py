@@ -78,7 +78,7 @@ class TableFile(Unlabelled):
         )
         return None if column is None else list(map(str, table.groups(column, "which names no item")))
 
-    def serve_votes(self, names: Sequence[str]) -> None:
+    def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
         """Add the column ``as_rater`` if the table has a column of raters.
 
         Raises:

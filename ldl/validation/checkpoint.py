@@ -226,22 +226,39 @@ def _check_encoding(state: Any, features: int, where: str) -> None:
     for number, column in enumerate(state):
         entry = f"{where}[{number}]"
         fields = {"name", "kind", "categories", "other", "missing", "fill"}
+        is_text = isinstance(column, dict) and column.get("kind") == "text"
+        fields |= {"text"} if is_text else set()
         _must(isinstance(column, dict) and column.keys() == fields, f"{entry} lacks an entry, or has an unknown one")
         kind, texts, fill = column["kind"], column["categories"], column["fill"]
-        _must(kind in ("number", "date", "category"), f"{entry}.kind is {str(kind)[:80]}, not number, date or category")
+        text_width = _text_width(column.get("text"), f"{entry}.text") if is_text else 0
+        widths = {"number": 1, "date": 4, "category": 0, "text": text_width}
+        _must(
+            isinstance(kind, str) and kind in widths,
+            f"{entry}.kind is {str(kind)[:80]}, not number, date, category or text",
+        )
         _must(isinstance(column["name"], str), f"{entry}.name is no text")
         named = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
         _must(named and len(set(texts)) == len(texts), f"{entry}.categories is not a list of distinct texts")
         _must(type(column["other"]) is bool and type(column["missing"]) is bool, f"{entry} has flags that are not bool")
-        width_of_kind = {"number": 1, "date": 4, "category": 0}[kind]
+        width_of_kind = widths[kind]
         numbers = isinstance(fill, list | tuple) and all(type(v) is float and math.isfinite(v) for v in fill)
-        right = fill is None or (numbers and len(fill) == width_of_kind > 0)
+        right = fill is None or (numbers and len(fill) == width_of_kind > 0 and not is_text)
         _must(right, f"{entry}.fill is {str(fill)[:80]}, not {width_of_kind} numbers")
         _must(kind == "category" or not (texts or column["other"]), f"{entry} has categories, and is a {kind}")
         width += width_of_kind + len(texts) + column["other"] + column["missing"]
         names.append(column["name"])
     _must(len(set(names)) == len(names), f"{where} has a column twice")
     _must(width == features, f"{where} makes {width} features, and the model takes {features}")
+
+
+def _text_width(encoding: Any, where: str) -> int:
+    """Return the number of features of a column of text. Raises LDLError for another form of its encoding."""
+    is_encoding = isinstance(encoding, dict) and encoding.keys() == {"encoder", "tokens", "width"}
+    _must(is_encoding, f"{where} is no encoding of text")
+    counts = encoding["tokens"], encoding["width"]
+    fits = isinstance(encoding["encoder"], str) and all(type(count) is int and 0 < count < 2**31 for count in counts)
+    _must(fits, f"{where} is no encoding of text: a name, and numbers of tokens and features")
+    return int(encoding["width"])
 
 
 def _check_scaling(state: Any, features: int, where: str) -> None:

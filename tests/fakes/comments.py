@@ -34,6 +34,18 @@ def comments(rows: int = 120, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame
     return table, votes
 
 
+def unequal_votes(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Return votes on :func:`comments` of five raters, of whom ``dee`` calls most comments rude and ``eli`` guesses."""
+    rng = np.random.default_rng(seed)
+    is_rude = table["comment"].str.contains("|".join(WORDS["rude"])).to_numpy()
+    chance = {"ann": (0.1, 0.9), "bea": (0.1, 0.9), "cem": (0.1, 0.9), "dee": (0.6, 0.98), "eli": (0.5, 0.5)}
+    votes = []
+    for rater, (of_kind, of_rude) in chance.items():
+        says_rude = rng.random(len(table)) < np.where(is_rude, of_rude, of_kind)
+        votes.append(pd.DataFrame({"id": table["id"], "rater": rater, "label": np.where(says_rude, "rude", "kind")}))
+    return pd.concat(votes).sort_values(["id", "rater"], ignore_index=True)
+
+
 def save(folder: Path, rows: int = 120, seed: int = 0) -> tuple[Path, Path]:
     """Write both tables into a folder, and return their paths."""
     table, votes = comments(rows, seed)

@@ -88,6 +88,7 @@ def describe(task: Any) -> dict[str, Any]:
         "preprocessing": _own(task.preprocessing),
         "temperature": task.temperature,
         "model_votes": task.model_votes,
+        "raters": None if task.raters is None else _own(task.raters.state()),
     }
 
 

@@ -14,7 +14,8 @@ A head is a subclass of :class:`Head`. Its class name is its name on the command
    ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
    target. ``loss`` also takes ``value`` and ``weight`` if the class sets ``uses_value`` and ``uses_weight``; with
    weights it is the weighted mean over rows (``ldl.metrics.functional.mean_of``).
-5. ``describe_buffers()`` gives the shape and the numbers of each buffer, so that loading a damaged file raises
+5. ``log_outputs(features)`` returns the logarithms of distributions for models of raters, by default of ``forward``.
+6. ``describe_buffers()`` gives the shape and the numbers of each buffer, so that loading a damaged file raises
    LDLError. Override ``check_state()`` for what a rule cannot say.
 
 The state of a head is in its parameters and buffers, so ``state_dict`` is the whole head. There are three kinds:
@@ -114,6 +115,25 @@ class Head(nn.Module, ABC):
     def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
         """Mean KL divergence of the prediction from ``target`` (..., C), over all leading dimensions."""
         return {"loss": mean_of(kl(self(features), target), extra.get("weight"))}
+
+    def log_outputs(self, features: Tensor) -> dict[str, Tensor]:
+        """Return what a model of raters (:mod:`ldl.raters`) learns from, in place of :meth:`loss`.
+
+        A head whose loss is the mean of the losses of several distributions, such as trees, returns each of them. The
+        default returns the logarithms of ``forward``.
+
+        Args:
+            features: (..., F).
+
+        Returns:
+            ``log_p`` (..., T, C), the logarithms of T distributions, at least float32. An :class:`AlternatingHead` adds
+            the ``memory`` of its ``loss``, unless it is the features.
+
+        Raises:
+            LDLError: An option of the head changes its loss in a way that single votes do not allow.
+        """
+        p = self(features)
+        return {"log_p": p.clamp_min(torch.finfo(p.dtype).tiny).log().unsqueeze(-2)}
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
         """Return a better estimate than decoding the distribution, (...,) or (..., 2), or None (the default)."""

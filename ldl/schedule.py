@@ -19,6 +19,8 @@ LENGTHS = ("T_max", "total_steps")
 """Arguments that set the length of a whole schedule, here and in torch."""
 LR_MONITOR = "val_kl"
 """Metric that ReduceLROnPlateau monitors by default."""
+RATER_LR = 0.05
+"""Least learning rate of a model of raters: its parameters are log odds, and each rater is in few batches."""
 BEGIN_LENGTHS = ("total_iters", "step_size")
 """Arguments in torch that set how long a warm-up or the first learning rate lasts."""
 
@@ -112,6 +114,8 @@ class Optimised(pl.LightningModule):
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
         lr_monitor: Metric that ReduceLROnPlateau monitors, unless it has a ``monitor`` of its own, as Lightning's does.
         backbone: A ``Backbone``, which may have a learning rate of its own.
+        raters: A model of raters, whose parameters have no weight decay and at least the learning rate
+            :data:`RATER_LR`; or None.
     """
 
     optimizer: OptimizerCallable
@@ -119,6 +123,7 @@ class Optimised(pl.LightningModule):
     lr_interval: str
     lr_monitor: str
     backbone: Any
+    raters: Any
     _lr: float | None = None
 
     @property
@@ -134,7 +139,10 @@ class Optimised(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         tuned = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
-        optimizer = self.optimizer(parameter_groups(self.parameters(), tuned, self.backbone.lr, self.lr))
+        raters = [] if self.raters is None else list(self.raters.parameters())
+        optimizer = self.optimizer(parameter_groups(self.parameters(), tuned, self.backbone.lr, self.lr, raters))
+        for group in optimizer.param_groups[-1:] if raters else ():
+            group["lr"] = max(group["lr"], RATER_LR)
         if self.lr_scheduler is None:
             _warn_unused_monitor(None, self.lr_monitor)
             return optimizer
@@ -148,7 +156,11 @@ class Optimised(pl.LightningModule):
 
 
 def parameter_groups(
-    parameters: Iterable[nn.Parameter], tuned: Sequence[nn.Parameter], lr: float | None, rest_lr: float | None = None
+    parameters: Iterable[nn.Parameter],
+    tuned: Sequence[nn.Parameter],
+    lr: float | None,
+    rest_lr: float | None = None,
+    raters: Sequence[nn.Parameter] = (),
 ) -> list[dict[str, Any]]:
     """Return the parameter groups of an optimiser, without frozen parameters.
 
@@ -157,11 +169,16 @@ def parameter_groups(
         tuned: The parameters among them that have a learning rate of their own.
         lr: Learning rate of ``tuned``.
         rest_lr: Learning rate of the others; None takes the optimiser's.
+        raters: The parameters among them of a model of raters, which are the last group, without weight decay.
     """
-    owned = {id(parameter) for parameter in tuned}
+    owned = {id(parameter) for parameter in (*tuned, *raters)}
     rest = [parameter for parameter in parameters if id(parameter) not in owned]
     rate = {} if rest_lr is None else {"lr": rest_lr}
-    groups: list[dict[str, Any]] = [{"params": rest, **rate}, {"params": tuned, "lr": lr}]
+    groups: list[dict[str, Any]] = [
+        {"params": rest, **rate},
+        {"params": tuned, "lr": lr},
+        {"params": raters, "weight_decay": 0.0, **rate},
+    ]
     groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in groups]
     return [group for group in groups if group["params"]]
 

@@ -28,6 +28,17 @@ from ldl.methods.temperature import temper
 from ldl.methods.torch_utils import library_defaults
 from ldl.metrics.ordinal import train_counts
 from ldl.metrics.stage import LossMeans, StageMetrics
+from ldl.raters.learning import (
+    check_raters,
+    check_same_raters,
+    learn_votes,
+    make_raters,
+    observe_votes,
+    rated,
+    rater_options,
+)
+from ldl.raters.model import RaterModel, Raters, Shrinkage
+from ldl.raters.table import RaterTable
 from ldl.schedule import LR_MONITOR, Optimised, step_plateau
 from ldl.spec import from_spec
 from ldl.validation.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
@@ -63,6 +74,11 @@ class Task(Optimised):
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation set.
         conformal: Units that calibrate intervals and sets: ``groups``, such as subjects, ``rows``, or ``none``.
         compile: Compile the training step of the ``head`` or of ``all`` with torch, or of ``none``.
+        raters: Learn a model of each rater from single votes: ``bias`` adds a vector per rater to the logarithms of the
+            labels, or of ordinal labels shifts and scales the thresholds; ``confusion`` multiplies by a matrix per
+            rater; ``none`` learns distributions. Predictions are then the mean over the raters.
+        rater_shrinkage: Strength with which each rater is shrunk to the mean rater. Of several numbers, or the usual
+            ones for None, validation chooses one.
         start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. The data's
             nominal labels are put into its order.
 
@@ -88,11 +104,14 @@ class Task(Optimised):
         conformal: Units = "groups",
         compile: Compiled = "none",
         start: str | None = None,
+        raters: RaterModel = "none",
+        rater_shrinkage: Shrinkage = None,
     ) -> None:
         super().__init__()
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         check_made(head, backbone)
         check_settings(head, mixup, decoder)
+        check_raters(head, raters, rater_shrinkage, mixup)
         self.head, self.backbone, self.compiled = head, backbone, Compile(compile, head, backbone)
         self.optimizer, self.mixup, self.start = optimizer, mixup, start
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
@@ -100,6 +119,8 @@ class Task(Optimised):
         self.calibrate, self.temperature = calibrate, 1.0
         self.conformal, self.calibration = conformal, cast("Conformal | None", None)
         self.model_votes: float | None = None
+        self.rater_model, self.rater_shrinkage = raters, rater_shrinkage
+        self.raters: Raters | None = None
         self.plain = PlainBatches()
         self.watch, self.kept_contract, self.train_means = DeferredChecks(), False, LossMeans()
         self.input_shape: tuple[int, ...] | None = None
@@ -120,16 +141,24 @@ class Task(Optimised):
         return self.backbone.gives_maps
 
     @library_defaults(device=None)  # a task on the device meta stays there
-    def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
+    def build(
+        self,
+        labels: LabelSpace,
+        input_shape: tuple[int, ...],
+        load_weights: bool = True,
+        raters: RaterTable | LDLDataModule | None = None,
+    ) -> None:
         """Create backbone, head and metrics; later calls do nothing.
 
         Args:
             labels: The label space.
             input_shape: Shape of one input.
             load_weights: Whether to load pretrained weights.
+            raters: The raters of the training votes, or a data module with them, if the task has a model of raters.
 
         Raises:
-            LDLError: Backbone or head does not accept these inputs, or the task was built for other labels.
+            LDLError: Backbone or head does not accept these inputs, the task was built for other labels, or it has a
+                model of raters and there are none.
         """
         if self.input_shape is not None:
             check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
@@ -142,6 +171,8 @@ class Task(Optimised):
         check_built(self.head, width, labels)
         if self.start and load_weights:
             begin_from(self.start, self.head, self.backbone, labels)
+        if self.rater_model != "none":
+            self.raters = make_raters(self, labels, raters)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
@@ -158,7 +189,9 @@ class Task(Optimised):
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.follow_start(data)
-            self.build(data.labels, data.input_shape)
+            self.build(data.labels, data.input_shape, raters=data)
+            if self.raters is not None:
+                data.serve_votes(self.raters.names)
             check_missing(self.head, getattr(data, "has_missing", False))
             data.prepare_as(None if stage == "fit" else self.preprocessing)
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
@@ -183,7 +216,9 @@ class Task(Optimised):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return distributions (B, ..., C) of inputs (B, ...) scaled as in training; ``Predictor`` takes raw inputs."""
-        return temper(self.head(self._as_bags(self.backbone(inputs))), self.temperature)
+        distribution = self.head(self._as_bags(self.backbone(inputs)))
+        distribution = distribution if self.raters is None else self.raters.population(distribution)
+        return temper(distribution, self.temperature)
 
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
@@ -202,7 +237,10 @@ class Task(Optimised):
             features, target = learned_pixels(features, target, batch)
             if not self.kept_contract:
                 check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
-            losses = compute_loss(self.head, Rows(features, target, batch.get("value"), weight))
+            if self.raters is None:
+                losses = compute_loss(self.head, Rows(features, target, batch.get("value"), weight))
+            else:
+                losses, target = learn_votes(self.raters, self.head, features, batch, weight)
             if not self.kept_contract:
                 check_losses(self.head, losses)
                 self.kept_contract = True
@@ -234,9 +272,15 @@ class Task(Optimised):
         padded = batch.get("padded")
         global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
+        if self.raters is not None:
+            value = None  # a head estimates it for the distribution before the raters
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             note_prediction(self.watch, self.head, distribution, value, batch["index"])
+        if self.raters is not None:
+            if self._chooses_raters:
+                observe_votes(self.raters, distribution, batch, begins=batch_idx == 0)
+            distribution = rated(self.raters, distribution, batch)
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group", "votes") if name in batch})
@@ -244,7 +288,7 @@ class Task(Optimised):
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
-        if self.calibration is not None:
+        if self.calibration is not None and "as_rater" not in batch:
             output.update(interval_columns(self.calibration, distribution))
         return {name: column[batch["weight"] > 0] for name, column in output.items()} if padded else output
 
@@ -259,8 +303,19 @@ class Task(Optimised):
             self.log_dict(means, on_step=False, on_epoch=True, batch_size=len(output["index"]))
         return output
 
+    @property
+    def _chooses_raters(self) -> bool:
+        trainer = self._trainer
+        return trainer is not None and trainer.state.fn == "fit" and trainer.state.stage == "validate"
+
+    def on_fit_end(self) -> None:
+        if self.raters is not None:
+            self.raters.warn_unchosen()
+
     def on_validation_epoch_end(self) -> None:
         self.log_dict(self.val_metrics.finish())
+        if self.raters is not None and self._chooses_raters:
+            self.raters.choose(current_collective())
 
     def on_test_epoch_end(self) -> None:
         # Every process has evaluated all rows, so there is nothing to reduce.
@@ -272,6 +327,7 @@ class Task(Optimised):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
+        check_same_raters(checkpoint[CHECKPOINT_KEY].get("raters"), self.raters)
         saved, data = checkpoint[CHECKPOINT_KEY], getattr(self._trainer, "datamodule", None)
         if data is not None and hasattr(data, "prepare_as"):
             data.prepare_as(saved.get("preprocessing"))
@@ -283,6 +339,8 @@ class Task(Optimised):
         self.temperature, self.model_votes = saved.get("temperature", 1.0), saved.get("model_votes")
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.calibration = Conformal.from_checkpoint(checkpoint, self.labels)
+        if self.raters is not None:
+            self.raters.restore(saved["raters"]["chosen"])
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod
@@ -308,8 +366,13 @@ class Task(Optimised):
         def make() -> Task:
             head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
             backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
-            task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
-            task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
+            raters = saved.get("raters")
+            options = {"decoder": saved["decoder"], **rater_options(raters), **kwargs}
+            task = cls(head, backbone, **options)
+            table = None if raters is None else RaterTable.from_state(raters)
+            task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), False, table)
+            if task.raters is not None:
+                task.raters.restore(saved["raters"]["chosen"])
             task.calibration = Conformal.from_checkpoint(checkpoint, task.labels)
             return task
 

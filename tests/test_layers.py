@@ -20,7 +20,7 @@ LAYERS = (
     ("ldl.head",),
     ("ldl.validation.contract", "ldl.validation.setup"),
     ("ldl.charts",),
-    ("ldl.data",),
+    ("ldl.data", "ldl.raters"),
     ("ldl.backbones", "ldl.heads"),
     ("ldl.testing",),
     ("ldl.callbacks",),

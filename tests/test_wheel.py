@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes.comments import save
 from fakes.paths import ROOT
 
 HEAD = '''
@@ -131,3 +132,21 @@ def test_the_example_from_audit_to_predictions(ldl: Installed) -> None:
     assert "gain" in ranked and len((ldl.folder / "next.csv").read_text().splitlines()) == 6
     ldl("ldl", "--stage", "predict", "--ckpt_path", checkpoint, "--data.path=nodules.csv", "--run_dir=new", *QUIET)
     assert len((ldl.folder / "new" / "predictions.csv").read_text().splitlines()) == 2674
+
+
+def test_text_with_votes_to_predictions(ldl: Installed) -> None:
+    """One command each on made-up comments, without a network."""
+    pytest.importorskip("wordllama")
+    save(ldl.folder)
+    offline = {"HF_HUB_OFFLINE": "1", "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    data = ["--data.path=comments.csv", "--data.votes=votes.csv"]
+    run = ldl("ldl", "-c", "text", *data, "--run_dir=text", "--wandb.mode=disabled", **offline)
+    assert "text 'comment' (256 features by wordllama)" in run and "The model is worth" in run
+    checkpoint = "text/checkpoints/last.ckpt"
+    predict = ["--stage", "predict", "--ckpt_path", checkpoint, "--data.path=comments.csv", "--run_dir=kind"]
+    ldl("ldl", *predict, *QUIET, **offline)
+    assert len((ldl.folder / "kind" / "predictions.csv").read_text().splitlines()) == 121
+    script = (
+        f"import ldl; print(ldl.Predictor.from_checkpoint({checkpoint!r}).predict('comments.csv').distribution.shape)"
+    )
+    assert "(120, 2)" in ldl("python", "-c", script, **offline)

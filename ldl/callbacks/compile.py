@@ -42,14 +42,16 @@ class Compile(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, backbone = pl_module.head, pl_module.backbone
         # A function in the instance's dict overrides the method.
-        vars(head)["loss"] = torch.compile(head.loss, dynamic=pl_module.gives_maps)
+        name = "loss" if pl_module.raters is None else "log_outputs"
+        vars(head)[name] = torch.compile(getattr(head, name), dynamic=pl_module.gives_maps)
         if self.scope == "all":
             plain = backbone.forward
             compiled = torch.compile(plain, dynamic=pl_module.gives_maps)
             vars(backbone)["forward"] = lambda *inputs: (compiled if backbone.training else plain)(*inputs)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        vars(pl_module.head).pop("loss", None)
+        for name in ("loss", "log_outputs"):
+            vars(pl_module.head).pop(name, None)
         vars(pl_module.backbone).pop("forward", None)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:

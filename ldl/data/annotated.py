@@ -20,13 +20,16 @@ from ldl.annotations import (
     read_annotations,
     vote_counts,
 )
-from ldl.annotations.columns import VoteColumns, VoteOptions, find_columns
+from ldl.annotations.columns import VoteColumns, VoteOptions, find_columns, listed_names, matching_columns
 from ldl.annotations.reading import open_votes
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.names import find_group, matching
-from ldl.errors import LDLError
+from ldl.data.rater_features import describe_raters, make_table, read_raters
+from ldl.errors import LDLError, some
 from ldl.options import option, options
+from ldl.raters.columns import vote_columns
+from ldl.raters.table import RaterTable
 from ldl.tables.roles import usual_columns
 
 Weighting = Literal["equal", "votes", "dirichlet"]
@@ -58,6 +61,9 @@ class Annotated(LDLDataModule):
         rater_column: Column of the rater, with one vote per row; None takes a usual name, if there is one.
         vote_column: Column of the label, with one vote per row; None takes a usual name.
         rater_columns: Names or patterns of the columns of raters in a matrix.
+        rater_features: Names or patterns of columns that describe the rater, such as ``age``, for ``model.raters``.
+            They stand beside the single votes, constant within a rater, or in the file ``raters``.
+        raters: File with one row a rater, whose columns describe raters; None takes the columns beside the votes.
         label_order: Labels from the lowest to the highest, for ordinal labels, in any layout.
         label_type: ``ordinal`` labels have values and an order, ``nominal`` ones do not; ``auto`` takes labels whose
             names are numbers, or that ``label_order`` gives, as ordinal.
@@ -89,6 +95,8 @@ class Annotated(LDLDataModule):
     rater_column: str | None = option(default=None, role="label")
     vote_column: str | None = option(default=None, role="label")
     rater_columns: Sequence[str] | str = option(default=(), role="label")
+    rater_features: Sequence[str] | str = option(default=(), role="feature")
+    raters: str | None = option(default=None, role="feature", is_path=True)
     label_order: Sequence[str] = option(default=(), role="label")
     label_type: Literal["auto", "nominal", "ordinal"] = option(default="auto", role="label")
     no_vote: Sequence[str] | str = option(default=(), role="label")
@@ -101,6 +109,7 @@ class Annotated(LDLDataModule):
     target: LearnedTarget = option(default="shares", role="training")
 
     annotations = None  # type: Annotations | None
+    _described = None  # type: Any
     _observed = None  # type: torch.Tensor | None
     _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
     _combined = None  # type: tuple[Any, DirichletMixture] | None
@@ -128,7 +137,21 @@ class Annotated(LDLDataModule):
             and not (usual_columns(header, "item") or usual_columns(header, "rater") or self.rater_column)
         ):
             header, item = [*header, ROW], ROW
-        return find_columns(header, source, options=self._vote_options(item))
+        return self._beside_raters(header, find_columns(header, source, options=self._vote_options(item)), source)
+
+    def _beside_raters(self, header: Sequence[Any], columns: VoteColumns, source: str) -> VoteColumns:
+        """Return the columns of votes with those of ``rater_features`` beside them. Raises LDLError."""
+        patterns = listed_names(self.rater_features)
+        if not patterns or self.raters is not None:
+            return columns
+        if columns.layout != "long" or columns.rater is None:
+            raise LDLError(
+                f"{source} has no column of the rater, beside which data.rater_features {some(patterns)} could stand; "
+                "name it with --data.rater_column, or give a file of the raters, --data.raters"
+            )
+        single = (columns.item, columns.rater, columns.vote)
+        features = [name for name in matching_columns(header, patterns, source) if name not in single]
+        return replace(columns, beside=(*(name for name in columns.beside if name not in features), *features))
 
     def votes_file(self, table: Path) -> Path | None:
         """Return the path of the file ``votes``; None if there is none, or if it is the file of the ``table``."""
@@ -151,6 +174,7 @@ class Annotated(LDLDataModule):
         header = open_votes(file, self._vote_options(self.votes_item_column)).header
         item = self.votes_item_column or (self.item_column if self.item_column in header else None)
         columns = find_columns(header, str(file), options=self._vote_options(item))
+        columns = self._beside_raters(header, columns, str(file))
         others = [name for name in header if name not in columns.all]
         group = find_group(file, others, getattr(self, "group_key", None), needed=False)
         return replace(columns, group=group, split=next(iter(usual_columns(others, "split")), None))
@@ -223,7 +247,23 @@ class Annotated(LDLDataModule):
         if trained is not None and joined.layout != "counts" and set(joined.labels.names) < set(trained.names):
             joined = joined.over(trained)  # these items have no vote for some label of training
         self.annotations, self._observed = joined, None
+        self._described = None if joined.single is None else self._describe_raters(joined.single.names, votes, columns)
         return joined, rows
+
+    def _describe_raters(self, raters: np.ndarray, votes: Any, columns: VoteColumns) -> Any:
+        """Return the features of raters (R,) as a typed frame, or None if no option names any. Raises LDLError."""
+        patterns, names = listed_names(self.rater_features), [str(name) for name in raters]
+        if self.raters is not None:
+            file = self.find(self.raters)
+            return describe_raters(*read_raters(file, self.rater_column, patterns), names, str(file))
+        if not patterns:
+            return None
+        source = str(votes if isinstance(votes, Path) else votes.attrs["source"])
+        if isinstance(votes, Path):
+            opened = open_votes(votes, self._vote_options(columns.item))
+            votes = opened.texts(opened.header)
+        features = [name for name in matching_columns(votes.columns, patterns, source) if name in columns.beside]
+        return describe_raters(votes[[columns.rater, *features]], columns.rater, names, source)
 
     def describe_votes(self, votes: Annotations) -> str:
         """Return a description of the votes for :meth:`report_columns`, with the ``target`` if it is not the shares."""
@@ -295,7 +335,8 @@ class Annotated(LDLDataModule):
     def dawid_skene(self) -> DawidSkene:
         if self._raters is None or self._raters[0] is not self.split:
             rows, labels = self.split.train, len(self.labels)
-            self._raters = self.split, DawidSkene.fit(self._single_votes().take(rows), len(rows), labels)
+            single = self._single_votes("data.target dawid_skene")
+            self._raters = self.split, DawidSkene.fit(single.take(rows), len(rows), labels)
         return self._raters[1]
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
@@ -308,18 +349,47 @@ class Annotated(LDLDataModule):
             self._observed = self.columns["target"]
         return self._observed
 
-    def _single_votes(self) -> SingleVotes:
-        """Return the votes with their raters, with the numbers of rows and labels of this module. Raises LDLError."""
+    @property
+    def single_votes(self) -> SingleVotes | None:
+        is_known = self.annotations is not None and self.annotations.single is not None
+        return self._single_votes("single_votes") if is_known else None
+
+    @property
+    def rater_table(self) -> RaterTable:
+        """The raters, with their votes in the training set. Raises LDLError if raters are unknown, or not learned."""
+        if self.target != "shares" or self.smooth:
+            option = "smooth true" if self.smooth else f"target {self.target}"
+            raise LDLError(
+                f"model.raters learns from the votes of each rater, and data.{option} replaces them; leave one of them "
+                "out"
+            )
+        single = self._single_votes("model.raters")
+        votes = np.bincount(single.take(self.split.train).rater, minlength=len(single.names))
+        return make_table([str(name) for name in single.names], votes, self._described)
+
+    def serve_votes(self, names: Sequence[str]) -> None:
+        if (single := self.single_votes) is not None:
+            self.columns = {**self.columns, **vote_columns(single, self.size, names)}
+
+    def _single_votes(self, option: str) -> SingleVotes:
+        """Return the votes with their raters, with the numbers of rows and labels of this module.
+
+        Args:
+            option: The option that needs them.
+
+        Raises:
+            LDLError: They are unknown.
+        """
         if (annotations := self.annotations) is None:
             raise LDLError(
-                "data.target dawid_skene learns from votes, and the labels are distributions; take another target, or "
-                "name the votes with --data.votes, vote_column or rater_columns"
+                f"{option} learns from votes, and the labels are distributions; leave it out, or name the votes with "
+                "--data.votes, vote_column or rater_columns"
             )
         if (single := annotations.single) is None:
             fix = "name the column of the rater with --data.rater_column"
             if annotations.layout == "counts":
                 fix = "give one row a vote, with --data.rater_column, or one column a rater, with --data.rater_columns"
-            raise LDLError(f"data.target dawid_skene needs the rater of each vote, and raters are unknown; {fix}")
+            raise LDLError(f"{option} needs the rater of each vote, and raters are unknown; {fix}")
         if len(annotations) != self.size:
             raise LDLError(
                 f"{type(self).__name__} has {self.size} instances and votes on {len(annotations)}; set annotations to "

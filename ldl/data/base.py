@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from ldl.annotations.votes import SingleVotes
 from ldl.batch import with_counts
 from ldl.collective import process_rank
 from ldl.data.loader import Instances, drawn_once, in_order, serve
@@ -30,6 +31,7 @@ from ldl.labels import LabelSpace
 from ldl.moved import old_names
 from ldl.options import buffer, check_options, option, options, options_of
 from ldl.protocols import Fold, keep_together, kfold, leak
+from ldl.raters.table import RaterTable
 from ldl.validation.files import data_folder, find_path
 
 
@@ -247,6 +249,19 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         self.leaky = None if self.groups is None else False
         fold = kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, self.groups)
         return fold if self.copies is None else keep_together(fold, units(self.copies, self.groups))
+
+    @property
+    def single_votes(self) -> SingleVotes | None:
+        """The votes with their raters, with the numbers of instances and labels of this module; None if unknown."""
+        return None
+
+    @property
+    def rater_table(self) -> RaterTable | None:
+        """The raters, after ``setup``, with their votes in the training set; None if they are unknown."""
+        return None
+
+    def serve_votes(self, names: Sequence[str]) -> None:
+        """Add any single votes to the columns: ``vote`` (size, V), and ``rater``, a number in ``names``; else -1."""
 
     def prepare_fold(self) -> None:
         """Fit preprocessing to ``split.train``, such as a mean. The default does nothing."""

@@ -7,7 +7,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ldl import charts
 from ldl.charts.drawing import in_unit
 from ldl.data.images.locators import Detector, shows_objects
 from ldl.data.pictures import read_picture
-from ldl.data.tables.columns import ColumnEncoding, Encoding
+from ldl.data.tables.columns import ColumnEncoding, ColumnKind, Encoding
 from ldl.errors import LDLError, explaining
 from ldl.inference import Predictions, Predictor
 from ldl.labels import LabelSpace
@@ -37,8 +37,15 @@ UNCALIBRATED = "Intervals are not calibrated: they hold 90% of the predicted mas
 
 WebTable = dict[str, list[Any]]
 """Headers and data, in the form of gradio's tables."""
-Field = tuple[str, float | str, Sequence[str] | None]
-"""Name of a column, its initial value, and its categories: an empty list for a date, None for a number."""
+
+
+class Field(NamedTuple):
+    """A field of the page: the name of a column, its initial value, its kind, and its categories, if there are any."""
+
+    name: str
+    initial: float | str
+    kind: ColumnKind
+    categories: Sequence[str] = ()
 
 
 def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector | None = None) -> Any:
@@ -104,14 +111,20 @@ def _fields(gr: Any, row_page: RowPage) -> list[Any]:
     fields = []
     for start in range(0, row_page.count, FIELDS_PER_LINE):
         with gr.Row():
-            for name, usual, choices in row_page.fields[start : start + FIELDS_PER_LINE]:
-                if choices is None:
-                    fields.append(_as_sent(gr.Number(usual, label=name, min_width=80)))
-                elif choices:
-                    fields.append(gr.Dropdown(choices, value=usual, label=name, allow_custom_value=True, min_width=80))
-                else:
-                    fields.append(gr.Textbox(usual, label=name, placeholder="2024-05-31", min_width=80))
+            fields += [_component(gr, field) for field in row_page.fields[start : start + FIELDS_PER_LINE]]
     return fields
+
+
+def _component(gr: Any, field: Field) -> Any:
+    """Return the component of a field."""
+    name, initial, kind, categories = field
+    if kind == "number":
+        return _as_sent(gr.Number(initial, label=name, min_width=80))
+    if categories:
+        return gr.Dropdown(categories, value=initial, label=name, allow_custom_value=True, min_width=80)
+    if kind == "text":
+        return gr.Textbox(initial, label=name, lines=4, placeholder="write or paste a text", min_width=320)
+    return gr.Textbox(initial, label=name, placeholder="2024-05-31", min_width=80)
 
 
 def _show_images(gr: Any, picture_page: PicturePage) -> None:
@@ -181,11 +194,11 @@ class RowPage:
         self.encoding = Encoding.from_state(preprocessing["encoding"]) if "encoding" in preprocessing else None
         self.fields: list[Field]
         if self.encoding is None:
-            self.fields = [(name, number, None) for name, number in zip(names, usual)]
+            self.fields = [Field(name, number, "number") for name, number in zip(names, usual)]
         else:
             places = self.encoding.places
             self.fields = [_field(column, usual[places[column.name] :]) for column in self.encoding.columns]
-        self.names, self.count = [name for name, *_ in self.fields], len(self.fields)
+        self.names, self.count = [field.name for field in self.fields], len(self.fields)
 
     @property
     def has_fields(self) -> bool:
@@ -194,8 +207,9 @@ class RowPage:
 
     def show_fields(self, *values: Any) -> tuple[WebTable, str, WebTable]:
         """Return table, chart and evidence of the row in the fields; an empty field is a missing feature."""
-        of_numbers = [choices is None for _, _, choices in self.fields]
-        row = [_number(*pair) if plain else pair[0] for *pair, plain in zip(values, self.names, of_numbers)]
+        row = [
+            _number(value, field.name) if field.kind == "number" else value for value, field in zip(values, self.fields)
+        ]
         return self._show(np.array([row], dtype=float if self.encoding is None else object), 0)
 
     def show_table(self, text: str | None, file: str | None, row: float | None) -> tuple[WebTable, str, WebTable]:
@@ -264,7 +278,7 @@ def read_pasted(path: Path) -> Path | np.ndarray:
 
 
 def _field(column: ColumnEncoding, usual: list[float]) -> Field:
-    """Return the field of a column, which begins with its median, or the most frequent category if that is known.
+    """Return the field of a column, which begins with its median or the most frequent category, or without text.
 
     Args:
         column: The column.
@@ -272,11 +286,13 @@ def _field(column: ColumnEncoding, usual: list[float]) -> Field:
     """
     fill = column.fill or ()
     if column.kind == "number":
-        return column.name, float(f"{fill[0]:.4g}") if fill else usual[0], None
+        return Field(column.name, float(f"{fill[0]:.4g}") if fill else usual[0], "number")
     if column.kind == "category":
         ranked = sorted(zip(usual, column.categories), key=lambda pair: -pair[0])
-        return column.name, ranked[0][1] if ranked else "", column.categories
-    return column.name, "-".join(f"{round(number):02}" for number in fill[:3]), []
+        return Field(column.name, ranked[0][1] if ranked else "", "category", column.categories)
+    if column.kind == "text":
+        return Field(column.name, "", "text")
+    return Field(column.name, "-".join(f"{round(number):02}" for number in fill[:3]), "date")
 
 
 def _usual(scaling: dict[str, Any], count: int) -> list[float]:

@@ -1,17 +1,22 @@
-"""The encoding of a table's columns inside an ONNX graph, which then takes numbers and texts."""
+"""The encoding of a table's columns inside an ONNX graph, which then takes numbers, texts and tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ldl.data.tables.columns import PARTS, ColumnEncoding, Encoding
+from ldl.data.text import TextEncoding
+from ldl.data.text.wordllama import WordLlama
 
 ML = "ai.onnx.ml"
 """Domain of ONNX's operators for texts."""
 ColumnArrays = dict[str, np.ndarray]
-"""Inputs: ``numbers`` (N, K) float64, NaN for gaps, and ``texts`` (N, M), empty for gaps, if there are such columns."""
+"""Inputs, if there are such columns: ``numbers`` (N, K) float64, NaN for gaps; ``texts`` (N, M) of categories, empty
+for gaps; and ``tokens_0``, ``tokens_1``, ... (N, T) int64, the numbers of the tokens of a column of text, then -1."""
 
 
 def number_names(encoding: Encoding) -> list[str]:
@@ -20,12 +25,17 @@ def number_names(encoding: Encoding) -> list[str]:
 
 
 def text_names(encoding: Encoding) -> list[str]:
-    """Return the names of the columns of ``texts``."""
+    """Return the names of the columns of ``texts``, which are categories."""
     return [column.name for column in encoding.columns if column.kind == "category"]
 
 
+def token_names(encoding: Encoding) -> list[str]:
+    """Return the names of the columns of ``tokens_0``, ``tokens_1``, ..., which are text."""
+    return [column.name for column in encoding.columns if column.kind == "text"]
+
+
 def _numbers(column: ColumnEncoding) -> list[str]:
-    if column.kind == "category":
+    if column.kind in ("category", "text"):
         return []
     return [column.name] if column.kind == "number" else [f"{column.name} {date_part}" for date_part in PARTS]
 
@@ -48,9 +58,32 @@ def prepend(model: Any, encoding: Encoding) -> Any:
     def as_number(truth: str) -> str:
         return add("Cast", truth, to=TensorProto.DOUBLE)
 
-    numbers, texts = number_names(encoding), text_names(encoding)
+    def embed(tokens: str, encoding: TextEncoding) -> tuple[str, str]:
+        """Add the encoding of tokens as :class:`ldl.data.text.wordllama.WordLlama`; return features and gaps."""
+        zero, end, axis = (constant([number], "int64") for number in (0, encoding.tokens, 1))
+        ids = add("Slice", tokens, zero, end, axis)
+        present = add("GreaterOrEqual", ids, zero)
+        mask = add("Unsqueeze", as_number(present), constant([2], "int64"))
+        rows = as_number(add("Gather", vectors(), add("Max", ids, zero)))
+        total = add("ReduceSum", add("Mul", rows, mask), axis, keepdims=0)
+        square = add("ReduceSum", add("Mul", total, total), axis)
+        length = add("Sqrt", add("Max", square, constant([1e-30], "float64")))
+        unit = add("Div", total, length)
+        count = add("ReduceSum", as_number(present), axis)
+        scaled = add("Mul", unit, constant([encoding.width**0.5], "float64"))
+        return as_number(add("Cast", scaled, to=TensorProto.FLOAT)), add("Equal", count, constant([0.0], "float64"))
+
+    @cache
+    def vectors() -> str:
+        return constant(WordLlama().vectors, "float16")
+
+    numbers, texts, tokens = number_names(encoding), text_names(encoding), token_names(encoding)
     parts = []
     for column in encoding.columns:
+        if column.text is not None:
+            features, gaps = embed(f"tokens_{tokens.index(column.name)}", column.text)
+            parts += [features] + [as_number(gaps)] * column.missing
+            continue
         if column.kind == "category":
             last = len(column.categories)
             places = {text: number for number, text in enumerate(column.categories)}
@@ -72,6 +105,9 @@ def prepend(model: Any, encoding: Encoding) -> Any:
     features = add("Concat", *parts, axis=1)
     kinds = {"numbers": (numbers, TensorProto.DOUBLE), "texts": (texts, TensorProto.STRING)}
     inputs_info = [helper.make_tensor_value_info(n, kind, ["batch", len(of)]) for n, (of, kind) in kinds.items() if of]
+    for number in range(len(tokens)):
+        name, sizes = f"tokens_{number}", ["batch", f"length_{number}"]
+        inputs_info.append(helper.make_tensor_value_info(name, TensorProto.INT64, sizes))
     features_info = helper.make_tensor_value_info(features, TensorProto.DOUBLE, ["batch", len(encoding.names)])
     if all(opset.domain != ML for opset in model.opset_import):
         model.opset_import.append(helper.make_opsetid(ML, 3))
@@ -93,18 +129,39 @@ def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Genera
 
     places, rows, drawn = encoding.places, len(features), {}
     for column in encoding.columns:
-        if column.kind == "category":
+        if column.text is not None:
+            entries = pandas.Series(_draw_texts(rows, column.text.tokens, rng), dtype=object)
+        elif column.kind == "category":
             entries = pandas.Series(rng.choice([*column.categories, "", "of no row"], rows), dtype=object)
         elif column.kind == "number":
             entries = pandas.Series(features[:, places[column.name]])
         else:
             entries = pandas.Series(np.datetime64("2000-01-01") + rng.integers(0, 10_000, rows))
-        drawn[column.name] = entries.mask(rng.random(rows) < 0.1) if column.fill else entries
+        has_gaps = column.fill or column.kind == "text"
+        drawn[column.name] = entries.mask(rng.random(rows) < 0.1) if has_gaps else entries
     columns: dict[str, list[np.ndarray]] = {"numbers": [], "texts": []}
+    tokens: dict[str, np.ndarray] = {}
     for column in encoding.columns:
-        if column.kind == "category":
+        if column.kind == "text":
+            tokens[f"tokens_{len(tokens)}"] = pad_tokens(WordLlama().token_ids(drawn[column.name].fillna("")))
+        elif column.kind == "category":
             columns["texts"].append(drawn[column.name].to_numpy(object))
         else:
             columns["numbers"] += ColumnEncoding(column.name, column.kind).transform(drawn[column.name])
     made = encoding.transform(pandas.DataFrame(drawn), "drawn inputs")
-    return {name: np.stack(parts, 1) for name, parts in columns.items() if parts}, made
+    return {name: np.stack(parts, 1) for name, parts in columns.items() if parts} | tokens, made
+
+
+def pad_tokens(ids: Sequence[Sequence[int]]) -> np.ndarray:
+    """Return the numbers of tokens of texts as (N, T), int64, with -1 behind those of shorter texts."""
+    padded = np.full((len(ids), max(map(len, ids), default=0)), -1)
+    for row, numbers in enumerate(ids):
+        padded[row, : len(numbers)] = numbers
+    return padded
+
+
+def _draw_texts(rows: int, tokens: int, rng: np.random.Generator) -> list[str]:
+    """Return texts of random tokens, some of which have more than ``tokens``."""
+    encoder = WordLlama()
+    lengths = rng.integers(1, min(tokens, 64) + 8, rows)
+    return [encoder.tokenizer.decode(rng.integers(0, len(encoder.vectors), length)).strip() for length in lengths]

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from ldl.backbones.base import Backbone
 from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import scale
-from ldl.errors import LDLError
+from ldl.data.text.options import WORDLLAMA
+from ldl.errors import LDLError, some
 from ldl.head import Head
 from ldl.inference.inputs import INTEGER_TYPES
 from ldl.labels import LabelSpace
@@ -63,7 +64,14 @@ class Deployed(nn.Module):
         preprocessing, shape = task.preprocessing or {}, task.input_shape
         _check_transforms(preprocessing)
         self.encoding = Encoding.from_state(preprocessing["encoding"]) if "encoding" in preprocessing else None
+        columns = [] if self.encoding is None else self.encoding.columns
+        if texts := [column.name for column in columns if column.text and column.text.encoder != WORDLLAMA]:
+            raise LDLError(
+                f"a model of columns of text, {some(texts)}, can be exported with the encoder {WORDLLAMA} alone; serve "
+                "it with ldl.Predictor or ldl demo"
+            )
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
+        self.raters = task.raters
         self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
         self.scaling, self.clip, self.learned = "none", None, list[str]()
         if (scaling := preprocessing.get("scaling")) is not None:
@@ -100,6 +108,8 @@ class Deployed(nn.Module):
         features = self.backbone(prepared)
         features = features.unsqueeze(1) if self.head.takes_bags and features.ndim == 2 else features
         distribution, value = self.head.predict(features)
+        if self.raters is not None:
+            distribution, value = self.raters.population(distribution), None
         distribution = temper(distribution, self.temperature)
         if not self.labels.has_values:
             return (distribution,)

@@ -12,12 +12,17 @@ from torch import Tensor
 
 import ldl
 from ldl.data.sources import SOURCES
-from ldl.deploy.export_columns import number_names, text_names
+from ldl.deploy.export_columns import number_names, text_names, token_names
 from ldl.deploy.export_graph import Deployed
 from ldl.reports.card import CODE, of_weights
 from ldl.task import Task
 from ldl.validation.yaml_text import load_values
 
+TOKENIZE = (
+    "numbers of tokens by the tokenizer of wordllama, its file tokenizers/l2_supercat_tokenizer_config.json, without "
+    "special tokens, of texts without blanks around them, padded with -1; other columns as they are"
+)
+"""What a user of the file does with columns of text."""
 UNKNOWN_DATA = "unknown: no file beside the checkpoint names its training data; contact its author"
 
 
@@ -38,6 +43,9 @@ def metadata(task: Task, model: Deployed, checkpoint: str | Path | None = None) 
     if model.encoding is not None:
         before = "none: the file encodes columns, and takes numbers and texts"
         plain["columns"] = {"numbers": number_names(model.encoding), "texts": text_names(model.encoding)}
+        if tokens := token_names(model.encoding):
+            before = TOKENIZE
+            plain["columns"]["tokens"] = {f"tokens_{number}": name for number, name in enumerate(tokens)}
     texts = {
         "labels": task.labels.to_dict(),
         "unit": task.labels.unit,

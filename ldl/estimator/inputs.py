@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from ldl.data.base import Loaded
 from ldl.data.names import label_places, matching
 from ldl.data.tables.checks import check_distributions
+from ldl.data.tables.column_roles import find_texts
 from ldl.data.tables.columns import is_plain, typed
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.tabular_values import choose_grid, choose_sigma
@@ -58,10 +59,11 @@ def feature_names(estimator: BaseEstimator, X: Any) -> list[str] | None:
 def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[Any, np.ndarray]:
     """Return features (N, F) and targets, (N, C) or (N,), float64, and store number and names of the columns.
 
-    A data frame with text, dates or, unless ``missing`` allows NaN in features, gaps is returned as a typed frame.
+    A data frame with categories, text, dates or, unless ``missing`` allows NaN in features, gaps is returned as a typed
+    frame.
     Raises ValueError for wrong shapes, text in an array, sparse matrices, or NaN.
     """
-    if (frame := _mixed(X, missing)) is not None:
+    if (frame := _mixed(X, missing, estimator.text_columns)) is not None:
         _note_columns(estimator, as_pandas(X), reset=True)
         target = check_array(as_numbers(y, "y"), dtype=np.float64, ensure_2d=False, input_name="y")
         check_consistent_length(frame, target)
@@ -111,14 +113,18 @@ def draw_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _mixed(X: Any, missing: bool) -> Any:
+def _mixed(X: Any, missing: bool, text_columns: Sequence[str] | str) -> Any:
     """Return the typed frame of a data frame whose columns must be encoded, or None. Raises LDLError."""
     X = as_pandas(X)
     if not is_frame(X) or not len(X):
+        if text_columns:
+            raise LDLError("text_columns names columns of a data frame, and X is none; give one, with these columns")
         return None
-    if all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in X.dtypes) and not X.isna().any(axis=None):
+    texts = find_texts(text_columns, [str(name) for name in X.columns], X.rename(columns=str).__getitem__, "X")
+    is_numeric = all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in X.dtypes)
+    if is_numeric and not texts and not X.isna().any(axis=None):
         return None
-    frame = typed(X, "X")
+    frame = typed(X, "X", text_columns=texts)
     return None if is_plain(frame, not missing) else frame
 
 

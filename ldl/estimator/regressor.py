@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from ldl.checkpoint import write_checkpoint
 from ldl.data.base import Loaded
 from ldl.data.tables.scaling import Scaling
+from ldl.data.text import USUAL_TEXT, TextOptions
 from ldl.errors import LDLError, check_one_of
 from ldl.estimator.inputs import (
     as_numbers,
@@ -70,6 +72,10 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         encoder: Shape of the encoded distributions.
         scaling: Scaling of features, fitted to the training rows; the same kinds as the option of tables.
         clip: Largest absolute value of a scaled feature; None does not clip.
+        text_columns: Names or patterns of the columns of text of a data frame, which become vectors as in
+            ``TabularLDL``; ``auto`` takes those with a usual name.
+        text_encoder: Encoder of text: ``wordllama``, or a model of sentence-transformers.
+        text_tokens: Largest number of tokens of a text.
         epochs: Passes over the rows. This option and those up to ``mixup`` are for heads that learn by gradient.
         batch_size: Rows per batch.
         lr: Initial learning rate of AdamW.
@@ -107,6 +113,9 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     encoder: Encoder = "gaussian"
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
+    text_columns: Sequence[str] | str = ()
+    text_encoder: str = USUAL_TEXT.encoder
+    text_tokens: int = option(default=USUAL_TEXT.tokens, least=1, most=2**20)
     epochs: int = option(default=60, least=1)
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
     lr: float = option(default=3e-3, least=0)
@@ -129,7 +138,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
         Args:
             X: (N, F) numbers, with NaN only for a head that takes missing features; or a data frame, whose columns may
-                also be text, categories, truth values and dates, with gaps, and are encoded as by ``TabularLDL``.
+                also be categories, truth values, dates and, by ``text_columns``, text, with gaps, and are encoded as
+                by ``TabularLDL``.
             y: (N, C) distributions, (N,) values, or (N, 2) points of a grid.
             sample_weight: (N,) numbers of at least 0. If all are whole numbers, a row of weight k counts as k equal
                 rows. Otherwise only their proportions count, and their mean is one row. A row of weight 0 is left out.
@@ -292,6 +302,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
                 rows,
                 loaded,
                 names=self._names,
+                text=TextOptions(self.text_encoder, self.text_tokens),
                 missing="keep" if takes_missing(self.head) else "fill",
                 scaling=self.scaling,
                 clip=self.clip,

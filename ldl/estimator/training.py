@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.tables.module import ScaledRows
+from ldl.data.text import USUAL_TEXT, TextOptions
 from ldl.errors import LDLError
 from ldl.inference import Predictor
 from ldl.methods.conformal import Conformal
@@ -104,15 +105,24 @@ class ArrayRows(ScaledRows):
         features: (N, F), float64, where NaN marks a missing value; or a typed frame, whose gaps are filled or kept.
         loaded: Labels, targets, and optional values and groups.
         names: Names of the features, or None.
+        text: Options of the columns of text.
         **options: Options of the base class, such as ``scaling`` and ``val_fraction``.
     """
 
     protocol = "all rows"
 
-    def __init__(self, features: Any, loaded: Loaded, names: Iterable[str] | None, **options: object) -> None:
+    def __init__(
+        self,
+        features: Any,
+        loaded: Loaded,
+        names: Iterable[str] | None,
+        text: TextOptions = USUAL_TEXT,
+        **options: object,
+    ) -> None:
         super().__init__(path="X", **options)  # type: ignore[arg-type]
         self.features, self.mixed = features, features if is_frame(features) else None
         self.feature_names = None if names is None else [str(name) for name in names]
+        self.text_encoder, self.text_tokens = text
         self._loaded = loaded
 
     def load(self) -> Loaded:

@@ -8,6 +8,7 @@ from ldl.data.tables.module import GroupProtocol
 from ldl.data.tables.reading import LabelledTable
 from ldl.data.tables.scaling import Scaling
 from ldl.data.tables.tabular_values import TabularValues
+from ldl.data.text import USUAL_TEXT
 from ldl.errors import LDLError
 from ldl.options import options
 
@@ -52,6 +53,8 @@ class FGNETAAM(TabularValues):
     feature_columns = ()
     drop = ()
     category_columns = ()
+    text_columns = ()
+    text_encoder, text_tokens = USUAL_TEXT
     in_memory = 256.0
     cache_dir = None
 

@@ -16,7 +16,7 @@ from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead
 from ldl.heads.mlp import mlp
-from ldl.labels import LabelSpace
+from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl, mean_of
@@ -140,7 +140,7 @@ class LDLF(AlternatingHead):
 
     def forward(self, features: Tensor) -> Tensor:
         """Average the trees' outputs: (..., F) to (..., C)."""
-        return self._mix(self.route(features)).mean(-2)
+        return self._outputs(features)[1].mean(-2)
 
     def loss(self, features: Tensor, target: Tensor, weight: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
         """Return the mean KL divergence of the trees, or of the forest, from ``target`` (..., C).
@@ -149,10 +149,7 @@ class LDLF(AlternatingHead):
         """
         if self.training:
             self.steps += 1
-        routing = self.route(features)
-        outputs = self._mix(routing)
-        if self.objective == "forest":
-            outputs = outputs.mean(-2, keepdim=True)
+        routing, outputs = self._outputs(features)
         losses = kl(outputs, target.to(routing).unsqueeze(-2))
         if self.training and self.ensemble == "alternating":
             loss = mean_of(losses[..., self._draw_tree()], weight)
@@ -163,6 +160,25 @@ class LDLF(AlternatingHead):
         else:
             loss = mean_of(losses, weight)
         return {"loss": loss, **({"memory": routing.detach()} if self.routing == "step" else {})}
+
+    def log_outputs(self, features: Tensor) -> dict[str, Tensor]:
+        """Return the logarithms of the trees' outputs, or of the forest's, as ``log_p`` (..., T, C), and ``memory``.
+
+        Raises:
+            LDLError: ``tree_dropout``, which would leave out losses of trees.
+        """
+        if self.tree_dropout:
+            raise LDLError(
+                f"LDLF.tree_dropout {self.tree_dropout!r} leaves out losses of trees, and a model of raters has "
+                "losses of votes; set it to 0, or model.raters none"
+            )
+        if self.training:
+            self.steps += 1
+        routing, outputs = self._outputs(features)
+        if self.training and self.ensemble == "alternating":
+            outputs = outputs[..., [self._draw_tree()], :]
+        memory = {"memory": routing.detach()} if self.routing == "step" else {}
+        return {"log_p": outputs.clamp_min(KL_FLOOR).log(), **memory}
 
     @torch.no_grad()
     def observe(self, memory: Tensor, target: Tensor) -> None:
@@ -266,9 +282,12 @@ class LDLF(AlternatingHead):
         self._step += 1
         return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(self._step)))
 
-    def _mix(self, routing: Tensor) -> Tensor:
+    def _outputs(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the routing (..., K, L), and the outputs (..., T, C) whose losses are averaged."""
+        routing = self.route(features)
         with torch.autocast(routing.device.type, enabled=False):
-            return mix(routing, self.leaves.to(routing.dtype))
+            outputs = mix(routing, self.leaves.to(routing.dtype))
+        return routing, outputs.mean(-2, keepdim=True) if self.objective == "forest" else outputs
 
     def _check_together(self) -> None:
         labels, nodes = len(self.labels), 2 ** (self.depth - 1) - 1

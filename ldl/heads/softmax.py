@@ -73,6 +73,15 @@ class Softmax(Head):
         """Return distributions (..., C) of features (..., F)."""
         return self._log_softmax(features).exp()
 
+    def log_outputs(self, features: Tensor) -> dict[str, Tensor]:
+        """Return the log-softmax as ``log_p`` (..., 1, C). Raises LDLError for an objective other than ``kl``."""
+        if self.objective != "kl":
+            raise LDLError(
+                f"Softmax.objective {self.objective!r} compares with distributions, and a model of raters learns from "
+                "single votes; take objective kl, or model.raters none"
+            )
+        return {"log_p": self._log_softmax(features).unsqueeze(-2)}
+
     def loss(
         self, features: Tensor, target: Tensor, value: Tensor | None = None, weight: Tensor | None = None, **extra: Any
     ) -> dict[str, Tensor]:

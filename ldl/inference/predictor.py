@@ -54,6 +54,8 @@ class Predictor:
             task.head._apply(without_half)
         else:
             task.head.to(torch.float32)
+        if task.raters is not None:
+            task.raters.to(torch.float32)
         self.batch_size = batch_size
         self._preprocessing = task.preprocessing or {}
         self._source: Path | None = None

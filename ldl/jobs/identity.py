@@ -136,10 +136,14 @@ def content_digest(data: LDLDataModule) -> str:
         with torch.random.fork_rng(devices=[]):
             for batch in data.whole_dataloader():
                 sha.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
-    for name in sorted(data.columns):
+    for name in sorted(data.columns.keys() - {"rater", "vote"}):  # which are there only once a task asks for them
         sha.update(f"{name} {len(data.columns[name])}".encode())
         for piece in pieces(data.columns[name]):
             sha.update(_bytes(piece))
+    if (single := data.single_votes) is not None:
+        for part in (single.item, single.rater, single.label):
+            sha.update(part.tobytes())
+        sha.update("\n".join(map(str, single.names)).encode())
     with redirect_stdout(io.StringIO()):  # lines about a fold are printed when the fold is trained
         for fold in range(data.num_folds) or [data.fold]:
             split = split_of(data, fold)

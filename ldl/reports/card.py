@@ -236,13 +236,25 @@ def _describe_option(value: Any) -> str:
 
 def _preprocessing(steps: dict[str, Any]) -> str:
     if isinstance(scaling := steps.get("scaling"), dict):
-        subject = "Columns of text, dates and gaps are encoded, and features" if "encoding" in steps else "Features"
+        subject = (
+            "Columns of categories, dates and gaps are encoded, and features" if "encoding" in steps else "Features"
+        )
         kind = scaling.get("kind", "none")
-        return f"{subject} are scaled (`{kind}`) by the training set; `Predictor` does the same."
+        texts = [_text_encoding(column) for column in steps.get("encoding", ()) if column["kind"] == "text"]
+        scaled = f"{subject} are scaled (`{kind}`) by the training set; `Predictor` does the same."
+        return " ".join([*texts, scaled])
     if "crop_size" in steps:
         how = "fitted into a square" if steps.get("alignment") == "none" else "cropped to the face"
         return f"Images are rotated upright, {how} and resized to {steps['crop_size']} pixels."
     return "None."
+
+
+def _text_encoding(column: dict[str, Any]) -> str:
+    name, text = as_text(column["name"]), column["text"]
+    return (
+        f"Text in the column `{name}` becomes {text['width']} features by the frozen encoder "
+        f"`{as_text(text['encoder'])}`, from its first {text['tokens']} tokens."
+    )
 
 
 def _calibration(task: Task) -> str:

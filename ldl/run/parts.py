@@ -109,7 +109,7 @@ def make_task(parts: Parts) -> Task:
         restore_data(data, checkpoint, path)
         if stage != "predict":
             _compare_rows(data, checkpoint, config.values)
-    task.build(data.labels, data.input_shape, load_weights=not checkpoint)
+    task.build(data.labels, data.input_shape, load_weights=not checkpoint, raters=data)
     task.configure_optimizers()
     if resumes:
         restore_task(task, data, checkpoint, path)

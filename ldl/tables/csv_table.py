@@ -200,6 +200,20 @@ def read_csv(
     text = re.sub(r"\r*\n|\r", "\n", text) if "\r" in text else text
     if blanks and mark not in next(filter(str.strip, io.StringIO(text)), ""):
         text = "\n".join(mark.join(line.split()) for line in text.split("\n"))
+    return parse_csv(path, text, has_header, mark)
+
+
+def parse_csv(
+    path: Path, text: str, has_header: Callable[[list[str]], bool] = lambda row: True, mark: str = ","
+) -> CsvTable:
+    """Return the table in a text, with a line feed at each line's end; see :func:`read_csv`. Raises LDLError.
+
+    Args:
+        path: Origin of the text, for messages.
+        text: The text.
+        has_header: Returns whether the first row names the columns.
+        mark: Separator of the fields.
+    """
     first, records, lines, widths = _plain_rows(text, mark) or _quoted_rows(path, text, mark)
     named = has_header(first)
     alone = named and mark in MARKS.values() and len(first) == 1

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-Role = Literal["image", "item", "rater", "vote", "value", "group", "split", "bag"]
+Role = Literal["image", "item", "rater", "vote", "value", "group", "split", "bag", "text"]
 
 USUAL: dict[Role, tuple[str, ...]] = {
     "image": ("path", "image", "image_path", "file", "file_name", "filename", "file_path", "filepath", "img_path"),
@@ -24,6 +24,10 @@ USUAL: dict[Role, tuple[str, ...]] = {
     + ("slide_id", "case_id", "family_id", "identity_id"),
     "split": ("split", "set", "subset", "partition", "usage", "part", "fold", "folds"),
     "bag": ("bag", "bag_id"),
+    "text": ("text", "comment", "sentence", "tweet", "post", "message", "review", "utterance", "document", "passage")
+    + ("question", "prompt", "context", "answer", "response", "reply", "completion", "statement", "title", "headline")
+    + ("body", "content", "abstract", "paragraph", "transcript", "caption", "premise", "hypothesis")
+    + ("comment_text", "tweet_text", "post_text", "review_text", "full_text", "raw_text"),
 }
 """Usual names in the form of :func:`plain_name`, the most usual first."""
 

@@ -84,6 +84,8 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         is_positive = type(number) is float and 0 < number < math.inf
         may_be_absent = number is None and name != "temperature"
         _must(is_positive or may_be_absent, f"{key}.{name} is {str(number)[:80]}, not a number above 0")
+    if description.get("raters") is not None:
+        _check_raters(_entry(description, "raters", dict, key), f"{key}.raters")
     step = checkpoint.get("global_step", 0)
     _must(type(step) is int and 0 <= step < 2**62, f"its global_step is {str(step)[:80]}, not a number of steps")
 
@@ -93,6 +95,34 @@ def _check_input_shape(shape: list[Any], where: str) -> None:
     has_lengths = bool(shape) and all(type(side) is int and (side == -1 or side > 0) for side in shape)
     fits = has_lengths and math.prod(map(abs, shape)) <= MAX_INPUT
     _must(fits, f"{where} is {str(shape)[:80]}, not the lengths of an input of at most {MAX_INPUT} numbers")
+
+
+def _check_raters(state: dict[str, Any], where: str) -> None:
+    """Raise LDLError unless ``state`` has the form of ``ldl.raters.Raters.state``."""
+    fields = {"kind", "shrinkage", "chosen", "names", "votes", "features"}
+    _must(state.keys() == fields, f"{where} lacks an entry, or has an unknown one")
+    kind, shrinkage, chosen = state["kind"], state["shrinkage"], state["chosen"]
+    _must(kind in ("bias", "confusion"), f"{where}.kind is {str(kind)[:80]}, not bias or confusion")
+    listed = isinstance(shrinkage, list) and all(type(v) is float and 0 < v < math.inf for v in shrinkage)
+    _must(listed and len(shrinkage) > 0, f"{where}.shrinkage is {str(shrinkage)[:80]}, not a list of numbers above 0")
+    one = type(chosen) is int and 0 <= chosen < len(shrinkage)
+    _must(one, f"{where}.chosen is {str(chosen)[:80]}, and there are {len(shrinkage)} strengths")
+    names, votes = state["names"], state["votes"]
+    named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    _must(named and len(set(names)) == len(names) > 0, f"{where}.names is not a list of distinct texts")
+    counted = isinstance(votes, list) and all(type(count) is int and 0 <= count < 2**53 for count in votes)
+    _must(counted and len(votes) == len(names) and any(votes), f"{where}.votes is not a list of {len(names)} counts")
+    if (features := state["features"]) is not None:
+        whole = isinstance(features, dict) and features.keys() == {"columns", "mean", "scale"}
+        _must(whole, f"{where}.features lacks an entry, or has an unknown one")
+        for name in ("mean", "scale"):
+            numbers = features[name]
+            right = isinstance(numbers, list) and all(type(v) is float and math.isfinite(v) for v in numbers)
+            _must(right, f"{where}.features.{name} is no list of numbers")
+        width = len(features["mean"])
+        scaled = len(features["scale"]) == width and all(number > 0 for number in features["scale"])
+        _must(scaled, f"{where}.features.scale is not {width} numbers above 0")
+        _check_encoding(features["columns"], width, f"{where}.features.columns")
 
 
 def check_spec(spec: Any, where: str) -> None:
@@ -196,22 +226,39 @@ def _check_encoding(state: Any, features: int, where: str) -> None:
     for number, column in enumerate(state):
         entry = f"{where}[{number}]"
         fields = {"name", "kind", "categories", "other", "missing", "fill"}
+        is_text = isinstance(column, dict) and column.get("kind") == "text"
+        fields |= {"text"} if is_text else set()
         _must(isinstance(column, dict) and column.keys() == fields, f"{entry} lacks an entry, or has an unknown one")
         kind, texts, fill = column["kind"], column["categories"], column["fill"]
-        _must(kind in ("number", "date", "category"), f"{entry}.kind is {str(kind)[:80]}, not number, date or category")
+        text_width = _text_width(column.get("text"), f"{entry}.text") if is_text else 0
+        widths = {"number": 1, "date": 4, "category": 0, "text": text_width}
+        _must(
+            isinstance(kind, str) and kind in widths,
+            f"{entry}.kind is {str(kind)[:80]}, not number, date, category or text",
+        )
         _must(isinstance(column["name"], str), f"{entry}.name is no text")
         named = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
         _must(named and len(set(texts)) == len(texts), f"{entry}.categories is not a list of distinct texts")
         _must(type(column["other"]) is bool and type(column["missing"]) is bool, f"{entry} has flags that are not bool")
-        width_of_kind = {"number": 1, "date": 4, "category": 0}[kind]
+        width_of_kind = widths[kind]
         numbers = isinstance(fill, list | tuple) and all(type(v) is float and math.isfinite(v) for v in fill)
-        right = fill is None or (numbers and len(fill) == width_of_kind > 0)
+        right = fill is None or (numbers and len(fill) == width_of_kind > 0 and not is_text)
         _must(right, f"{entry}.fill is {str(fill)[:80]}, not {width_of_kind} numbers")
         _must(kind == "category" or not (texts or column["other"]), f"{entry} has categories, and is a {kind}")
         width += width_of_kind + len(texts) + column["other"] + column["missing"]
         names.append(column["name"])
     _must(len(set(names)) == len(names), f"{where} has a column twice")
     _must(width == features, f"{where} makes {width} features, and the model takes {features}")
+
+
+def _text_width(encoding: Any, where: str) -> int:
+    """Return the number of features of a column of text. Raises LDLError for another form of its encoding."""
+    is_encoding = isinstance(encoding, dict) and encoding.keys() == {"encoder", "tokens", "width"}
+    _must(is_encoding, f"{where} is no encoding of text")
+    counts = encoding["tokens"], encoding["width"]
+    fits = isinstance(encoding["encoder"], str) and all(type(count) is int and 0 < count < 2**31 for count in counts)
+    _must(fits, f"{where} is no encoding of text: a name, and numbers of tokens and features")
+    return int(encoding["width"])
 
 
 def _check_scaling(state: Any, features: int, where: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fakes.comments import comments
 from fakes.films import films, save
 from fakes.photographs import drawn_model
 from fakes.tasks import fitted_checkpoint
@@ -18,7 +19,8 @@ from ldl.data import TabularLDL
 from ldl.deploy.demo_page import PicturePage, RowPage, make_page
 from ldl.deploy.demo_server import serving
 from ldl.errors import LDLError
-from ldl.heads import MaxEnt, StructRF
+from ldl.estimator import LDLRegressor
+from ldl.heads import MaxEnt, Softmax, StructRF
 from ldl.inference import Predictor
 
 gradio_client = pytest.importorskip("gradio_client", reason="pip install 'ldl[demo]'")
@@ -190,3 +192,19 @@ def test_only_pages_of_faces_mention_faces(of_faces: bool, tmp_path: Path) -> No
     texts = [f"{each.get('label')} {each.get('value')}" for each in shown if each.get("visible", True)]
     assert any("The whole image is used" in text for text in texts)
     assert any("face" in text for text in texts) == of_faces
+
+
+def test_a_column_of_text_has_a_text_box(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")
+    table, votes = comments(40)
+    shares = pd.crosstab(votes["id"], votes["label"], normalize="index").to_numpy()
+    fitted = LDLRegressor(Softmax(), text_columns="comment", epochs=2).fit(table[["comment", "length"]], shares)
+    row_page = RowPage(fitted.predictor_, tmp_path)
+    assert [field.kind for field in row_page.fields] == ["text", "number"] and row_page.fields[0].initial == ""
+    shown, chart, _ = row_page.show_fields("lovely idea, well done", 22)
+    row = pd.DataFrame({"comment": ["lovely idea, well done"], "length": [22]})
+    likeliest = fitted.predict(row)[0]
+    assert shown["data"][0][1] == f"{likeliest.argmax()} ({likeliest.max():.1%})" and Path(chart).is_file()
+    page = make_page(fitted.predictor_, "comments", tmp_path)
+    boxes = [block for block in page.blocks.values() if getattr(block, "label", "") == "comment"]
+    assert [type(box).__name__ for box in boxes] == ["Textbox"] and boxes[0].lines == 4

@@ -43,10 +43,10 @@ class FERPlus(ImageLDL):
     protocols = {"published": ListedImages.protocols["published"]}
     protocol = "published"
     path_column = split_column = group_key = None
-    votes_column = votes = item_column = votes_item_column = rater_column = vote_column = None
+    votes_column = votes = item_column = votes_item_column = rater_column = vote_column = raters = None
     label_type = "auto"
     duplicates = multiple = unknown_items = "error"
-    rater_columns = label_order = no_vote = ()
+    rater_columns = rater_features = label_order = no_vote = ()
     label_columns = ()  # type: tuple[str, ...]
 
     def read(self) -> Listing:
@@ -105,7 +105,7 @@ class CIFAR10H(ImageLDL):
     path_column = "path"
     split_column = group_key = None
     label_columns = CLASSES
-    votes_column = votes = item_column = votes_item_column = rater_column = vote_column = None
+    votes_column = votes = item_column = votes_item_column = rater_column = vote_column = raters = None
     label_type = "auto"
     duplicates = multiple = unknown_items = "error"
-    rater_columns = label_order = no_vote = ()
+    rater_columns = rater_features = label_order = no_vote = ()

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ldl.annotations.columns import VoteColumns, matching_columns
+from ldl.annotations.columns import VoteColumns, VoteOptions, listed_names, matching_columns
 from ldl.data.names import find_group, find_split
+from ldl.data.tables.columns import found_kind
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet
-from ldl.tables.roles import Role, usual_columns
+from ldl.tables.roles import USUAL, Role, usual_columns
+
+AUTO = "auto"
+"""Text columns with which a table takes those with a usual name."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +27,14 @@ class ColumnChoice:
         features: Columns of features; none means all columns left over.
         drop: Columns that are left out.
         categories: Columns that are categories although they hold numbers.
+        texts: Columns of text; ``auto`` takes those with a usual name.
         trained: Features of a trained model, which are features here too.
         item: Column that names the row, or None.
         split: Column of the sets of a published split, or None.
         splits: Whether the protocol may be a published split.
         votes: Returns the columns of votes in a header of a named table, or None if labels cannot be votes.
         annotated: Whether options describe votes.
+        export: Options that name the columns of an export of an annotation tool.
         find_apart: Returns the columns of the file of votes beside a named table, or None if there is none.
         apart: Columns of the file of votes, which is joined by the item; None if there is none.
     """
@@ -35,12 +42,14 @@ class ColumnChoice:
     features: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
     categories: Sequence[str] | str = ()
+    texts: Sequence[str] | str = ()
     trained: Sequence[str] = ()
     item: str | None = None
     split: str | None = None
     splits: bool = False
     votes: Callable[[Sequence[str], str], VoteColumns] | None = None
     annotated: bool = False
+    export: VoteOptions = VoteOptions()
     find_apart: Callable[[Path], VoteColumns | None] | None = None
     apart: Sequence[str] | None = None
 
@@ -50,13 +59,13 @@ class ColumnChoice:
 
         A pattern such as ``*`` only chooses among columns that may be features.
         """
-        listed = ([names] if isinstance(names, str) else names for names in (self.features, self.categories))
-        return {name for names in listed for name in names} | {*self.trained}
+        texts = {*listed_names(self.texts)} - {AUTO}
+        return {*listed_names(self.features), *listed_names(self.categories), *self.trained} | texts
 
     @property
     def names_columns(self) -> bool:
         """Whether an option names a column, which a table of matrices does not have."""
-        return bool(self.features or self.drop or self.categories or self.item or self.annotated)
+        return bool(self.features or self.drop or self.categories or self.texts or self.item or self.annotated)
 
 
 @dataclass(frozen=True)
@@ -129,6 +138,33 @@ def find_roles(
     named |= {name for name in rest if name.startswith(LABEL_PREFIX)}
     left_out = [name for name in header if name in named]
     return ColumnRoles([name for name in rest if name not in named], item, group, split, left_out)
+
+
+def find_texts(
+    patterns: Sequence[str] | str, features: Sequence[str], read: Callable[[list[str]], Any], source: str
+) -> list[str]:
+    """Return the features that are columns of text.
+
+    Args:
+        patterns: Names or patterns of the columns of text; ``auto`` takes those with a usual name that hold text.
+        features: Columns of features.
+        read: Returns a frame of some columns.
+        source: Origin of the columns, for messages.
+
+    Raises:
+        LDLError: There is no feature of a given name, or none of a usual name holds text.
+    """
+    if listed_names(patterns) != [AUTO] or AUTO in features:
+        return [str(name) for name in matching_columns(features, patterns, source)]
+    usual = [str(name) for name in usual_columns(features, "text")]
+    columns = read(usual) if usual else {}
+    texts = [name for name in usual if found_kind(columns[name]) == "category"]
+    if not texts:
+        raise LDLError(
+            f"{source}: no feature has a usual name of a column of text, such as {', '.join(USUAL['text'][:5])}; "
+            f"name it with --data.text_columns, one of {some(features, 20)}"
+        )
+    return texts
 
 
 def _find_item(

@@ -1,23 +1,24 @@
-"""Tables with columns of several kinds: numbers, categories and dates, encoded as numbers.
+"""Tables with columns of several kinds: numbers, categories, dates and text, encoded as numbers.
 
-A *typed* frame is a pandas DataFrame with columns of three types: float64 with NaN for gaps (numbers and truth values),
-datetime64 with NaT (dates), and text with None (categories). :func:`typed` finds the kinds of a table.
-:class:`Encoding` learns from training rows how typed columns become numbers.
+A *typed* frame is a pandas DataFrame with columns of four types: float64 with NaN for gaps (numbers and truth values),
+datetime64 with NaT (dates), objects with None (categories), and pandas' ``string`` with NA (text). :func:`typed` finds
+the kinds of a table. :class:`Encoding` learns from training rows how typed columns become numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from ldl.data.text import USUAL_TEXT, TextEncoding, TextOptions, count_cut, download_encoder, text_vectors, token_limit
 from ldl.errors import LDLError, some
 from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 
-ColumnKind = Literal["number", "date", "category"]
+ColumnKind = Literal["number", "date", "category", "text"]
 MOST_CATEGORIES = 30
 """Categories of a column with a feature each; the others share one."""
 UNIQUE_ROWS = 50
@@ -43,15 +44,17 @@ class ColumnEncoding:
 
     A category is a feature of zeros and ones for each entry of ``categories``, for other text if ``other``, and for
     gaps if ``missing``. A number is itself, and a date its :data:`PARTS`. Gaps of both are filled if ``fill`` is known,
-    and marked by one more feature if ``missing``.
+    and marked by one more feature if ``missing``. Text is the vector of its encoder, which is zero for gaps, also
+    marked if ``missing``.
 
     Attributes:
         name: Name of the column.
-        kind: ``number``, ``date`` or ``category``.
+        kind: ``number``, ``date``, ``category`` or ``text``.
         categories: The texts with a feature of their own, sorted.
         other: Whether all other texts share a feature; otherwise they are zeros.
         missing: Whether there is a feature for gaps.
         fill: Medians of the training rows, for a number (1) or a date (4); None keeps gaps as NaN.
+        text: The encoding of text; None for other kinds.
     """
 
     name: str
@@ -60,13 +63,16 @@ class ColumnEncoding:
     other: bool = False
     missing: bool = False
     fill: Sequence[float] | None = None
+    text: TextEncoding | None = None
 
     @classmethod
-    def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray) -> ColumnEncoding:
+    def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray, text: TextOptions) -> ColumnEncoding:
         """Learn a column from the typed entries of training rows with weights; ``fill`` learns medians for gaps."""
         import pandas
 
         kind, missing = column_kind(entries), bool(entries.isna().any())
+        if kind == "text":
+            return cls(name, kind, missing=missing, text=TextEncoding(*text, download_encoder(text.encoder).width))
         if kind == "category":
             counts = pandas.Series(weight, entries.index).groupby(entries).sum()
             # The most frequent first, and the alphabet decides between equals.
@@ -84,6 +90,9 @@ class ColumnEncoding:
         if self.kind == "category":
             texts = [*self.categories, *["other"] * self.other, *["missing"] * self.missing]
             return [f"{self.name}={text}" for text in texts]
+        if self.text is not None:
+            vector = [f"{self.name}[{number}]" for number in range(self.text.width)]
+            return vector + [f"{self.name} missing"] * self.missing
         names = [self.name] if self.kind == "number" else [f"{self.name} {unit}" for unit in PARTS]
         return names + [f"{self.name} missing"] * self.missing
 
@@ -96,11 +105,23 @@ class ColumnEncoding:
             yield from (code_of == number for number in range(len(codes)))
             if self.other:
                 yield (code_of < 0) & ~gaps
+        elif self.text is not None:
+            yield from self._vectors(entries, self.text).T
         else:
             for numbers, median in zip(_parts(self.kind, entries), self.fill or [np.nan] * len(PARTS)):
                 yield np.where(gaps, median, numbers)
         if self.missing:
             yield gaps
+
+    def _vectors(self, texts: Any, encoding: TextEncoding) -> np.ndarray:
+        """Return the vectors (N, width) of texts. Raises LDLError if the encoder has vectors of another width."""
+        vectors = text_vectors(texts.fillna(""), encoding.options)
+        if vectors.shape[1] != encoding.width:
+            raise LDLError(
+                f"column {self.name!r} was encoded by {encoding.encoder} with {encoding.width} features in training, "
+                f"and the encoder of this name has {vectors.shape[1]}; install the version of training"
+            )
+        return vectors
 
 
 @dataclass(frozen=True)
@@ -110,16 +131,17 @@ class Encoding:
     columns: Sequence[ColumnEncoding]
 
     @classmethod
-    def fit(cls, frame: Any, fill: bool, weight: np.ndarray | None = None) -> Encoding:
+    def fit(cls, frame: Any, fill: bool, weight: np.ndarray | None = None, text: TextOptions = USUAL_TEXT) -> Encoding:
         """Learn from training rows.
 
         Args:
             frame: The rows, a typed frame.
             fill: Whether to fill gaps of numbers and dates with medians.
             weight: (N,) weights of the rows; None weighs them equally.
+            text: Options of the columns of text.
         """
         weight = np.ones(len(frame)) if weight is None else np.asarray(weight, np.float64)
-        return cls([ColumnEncoding.fit(str(name), entries, fill, weight) for name, entries in frame.items()])
+        return cls([ColumnEncoding.fit(str(name), entries, fill, weight, text) for name, entries in frame.items()])
 
     @classmethod
     def of_numbers(cls, names: Sequence[str]) -> Encoding:
@@ -129,11 +151,17 @@ class Encoding:
     @classmethod
     def from_state(cls, state: Sequence[dict[str, Any]]) -> Encoding:
         """Return the encoding of a checkpoint, whose form ``ldl.validation.checkpoint`` has checked."""
-        return cls([ColumnEncoding(**column) for column in state])
+        texts = [column.get("text") for column in state]
+        encodings = [None if text is None else TextEncoding(**text) for text in texts]
+        return cls([ColumnEncoding(**{**column, "text": text}) for column, text in zip(state, encodings)])
 
     def state(self) -> list[dict[str, Any]]:
         """Return plain values."""
-        return [asdict(column) for column in self.columns]
+        state = [asdict(column) for column in self.columns]
+        for column in state:
+            if column["text"] is None:  # as in checkpoints from before there were columns of text
+                del column["text"]
+        return state
 
     @property
     def inputs(self) -> list[str]:
@@ -159,6 +187,20 @@ class Encoding:
         """Names of the features."""
         return [name for column in self.columns for name in column.names]
 
+    def notes(self, frame: Any, source: str) -> list[str]:
+        """Return a line for each column of text with rows that are cut; ``source`` is the origin of the frame."""
+        notes = []
+        for column in self.columns:
+            if column.text is None:
+                continue
+            options = column.text.options
+            if cut := count_cut(list(map(full_text, frame[column.name])), options):
+                notes.append(
+                    f"{source}: column {column.name!r}: {cut} of {len(frame)} rows cut after {token_limit(options)} "
+                    "tokens"
+                )
+        return notes
+
     def transform(self, frame: Any, source: str) -> np.ndarray:
         """Return the features (N, F), float64.
 
@@ -181,6 +223,8 @@ class Encoding:
 
 def column_kind(entries: Any) -> ColumnKind:
     """Return the kind of a column of a typed frame."""
+    if entries.dtype.name == "string":
+        return "text"
     return "number" if entries.dtype.kind == "f" else "date" if entries.dtype.kind == "M" else "category"
 
 
@@ -189,7 +233,7 @@ def is_plain(frame: Any, fill: bool) -> bool:
     return all(column_kind(column) == "number" and not (fill and column.isna().any()) for _, column in frame.items())
 
 
-def typed(frame: Any, source: str, option: str = "") -> Any:
+def typed(frame: Any, source: str, option: str = "", text_columns: Collection[str] = ()) -> Any:
     """Find the kind of each column of a DataFrame, and return the typed frame.
 
     A column of text, or of pandas' type ``category``, is a category. Text of which all entries are dates, such as
@@ -200,6 +244,7 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
         frame: The table.
         source: Its origin, for messages.
         option: Option that leaves a column out, for messages.
+        text_columns: Names of the columns of text.
 
     Raises:
         LDLError: See above.
@@ -210,9 +255,10 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
     for position, name in enumerate(frame.columns):
         subject = f"{source}: column {str(name)!r} is"
         column = frame.iloc[:, position]
-        entries = as_kind(_found_kind(column), column, subject)
+        entries = as_kind("text" if name in text_columns else found_kind(column), column, subject)
         by_text = column_kind(entries) == "category" and column.dtype.name != "category"
         out = f"leave it out with {option} {name}" if option else "leave it out"
+        as_text_column = f"--data.text_columns {name}" if option else f"text_columns={[str(name)]}"
         if by_text and (meaning := _foreign(entries)) is not None:
             codes = f"--data.category_columns {name}" if option else ".astype('category')"
             raise LDLError(
@@ -222,13 +268,14 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
         if by_text and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
             raise LDLError(
                 f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {len(entries)} rows, too "
-                f"many for categories; {out}"
+                f"many for categories; {out}, or read it as text with {as_text_column}"
             )
         columns[str(name)] = entries.reset_index(drop=True)
     return pandas.DataFrame(columns)
 
 
-def _found_kind(entries: Any) -> ColumnKind:
+def found_kind(entries: Any) -> ColumnKind:
+    """Return the kind of a column of any type, by its entries; text is a category."""
     if entries.dtype.kind == "M":
         return "date"
     if entries.dtype.name == "category":
@@ -273,20 +320,37 @@ def as_kind(kind: ColumnKind, entries: Any, subject: str) -> Any:
         column = pandas.Series(to_numbers(entries, subject), entries.index)
     elif kind == "date":
         column = _dates(entries, subject)
+    elif kind == "text":
+        return _texts(entries, full_text, f"{subject} {{}}, no text").astype(pandas.StringDtype("python"))
     else:
-        entries = entries.astype(object)
-        texts = pandas.Series([as_text(entry) or None for entry in entries], entries.index, dtype=object)
-        odd = entries[texts.isna() & entries.notna()].map(lambda entry: not isinstance(entry, str | bytes))
-        if odd.any():
-            first = entries[odd.idxmax()]
-            raise EntryError(
-                f"{subject} {type(first).__name__} {str(first)[:40]!r}, no category; convert it with .astype(str)"
-            )
-        return texts
+        return _texts(entries, as_text, f"{subject} {{}}, no category")
     if kind == "number" and (wrong := column.abs() > LARGEST).any():
         row = int(wrong.to_numpy().argmax())
         raise EntryError(f"{subject} {column.iloc[row]} in row {row}; every entry must be a finite number")
     return column
+
+
+def _texts(entries: Any, spell: Callable[[Any], str], problem: str) -> Any:
+    """Return the text of each entry, None if it is missing. Raises LDLError for an object that has no text."""
+    import pandas
+
+    entries = entries.astype(object)
+    texts = pandas.Series([spell(entry) or None for entry in entries], entries.index, dtype=object)
+    odd = entries[texts.isna() & entries.notna()].map(lambda entry: not isinstance(entry, str | bytes))
+    if odd.any():
+        first = entries[odd.idxmax()]
+        entry = f"{type(first).__name__} {str(first)[:40]!r}"
+        raise EntryError(f"{problem.format(entry)}; convert it with .astype(str)")
+    return texts
+
+
+def full_text(entry: Any) -> str:
+    """Return an entry of a column of text; empty if it is missing or has no text. The word "none" is text here."""
+    if isinstance(entry, bytes):
+        entry = entry.decode(errors="replace")
+    if not isinstance(entry, str):
+        return as_text(entry)
+    return entry.strip().encode(errors="replace").decode()  # tokenizers cannot read lone surrogates
 
 
 def _dates(entries: Any, subject: str) -> Any:
@@ -320,10 +384,20 @@ def _parts(kind: ColumnKind, entries: Any) -> list[np.ndarray]:
     return [each.to_numpy(np.float64, na_value=np.nan) for each in series]
 
 
-def describe(frame: Any, fill: bool) -> str:
+def describe(frame: Any, fill: bool, text: TextOptions = USUAL_TEXT) -> str:
     """Return the columns of a typed frame that are encoded, for the user; empty if there are none."""
     kinds = {str(name): column_kind(column) for name, column in frame.items()}
-    gaps = [str(name) for name, column in frame.items() if kinds[str(name)] != "category" and column.isna().any()]
+    gaps = [name for name, kind in kinds.items() if kind in ("number", "date") and frame[name].isna().any()]
     texts = [(f"{kind} {some([name for name in kinds if kinds[name] == kind])}", kind) for kind in ("category", "date")]
     phrases = [text for text, kind in texts if kind in kinds.values()]
+    phrases += [_describe_text(name, frame[name], text) for name, kind in kinds.items() if kind == "text"]
     return ", ".join(phrases + [f"gaps of {some(gaps)} filled with medians and marked"] * bool(fill and gaps))
+
+
+def _describe_text(name: str, entries: Any, text: TextOptions) -> str:
+    width = download_encoder(text.encoder).width
+    cut, missing = count_cut(entries.dropna(), text), int(entries.isna().sum())
+    more = [f"{cut} rows cut after {token_limit(text)} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(
+        missing
+    )
+    return f"text {name!r} ({', '.join([f'{width} features by {text.encoder}', *more])})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,8 @@ class FeatureColumns:
                     f"{some(self.names or [], 20)}; a data frame is best"
                 )
             frame = pandas.DataFrame(frame, columns=self.names)
+        for note in self.encoding.notes(frame, source):
+            warnings.warn(note, stacklevel=2)
         features = self.encoding.transform(frame, source)
         return np.asarray(check_matrix(source, "features", features, self.missing))
 

@@ -8,6 +8,7 @@ from ldl.data.base import Loaded
 from ldl.data.sources import check_set
 from ldl.data.tables.module import GroupProtocol
 from ldl.data.tables.tabular import TabularLDL
+from ldl.data.text import USUAL_TEXT
 from ldl.options import options
 
 Rating = Literal[
@@ -37,8 +38,9 @@ class LIDC(TabularLDL):
     item_column = "item"
     rater_column = "reading"
     drop = ("readings",)
-    feature_columns = label_columns = rater_columns = label_order = ()
-    votes = votes_column = votes_item_column = split_column = None
+    feature_columns = text_columns = label_columns = rater_columns = rater_features = label_order = ()
+    text_encoder, text_tokens = USUAL_TEXT
+    votes = votes_column = votes_item_column = split_column = raters = None
     feature_key = target_key = label_names = label_values = None
     label_unit, label_type, no_vote = "", "ordinal", ()
     duplicates, multiple, unknown_items = "error", "error", "error"

@@ -21,6 +21,7 @@ from ldl.data.tables.columns import Encoding, describe
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.reading import LabelledTable, TableReader
 from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.data.text import USUAL_TEXT, TextOptions
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.options import buffer, option, options
@@ -70,6 +71,7 @@ class ScaledRows(LDLDataModule):
     feature_key = None  # type: str | None
     mixed = None  # type: Any
     encoding = None  # type: Encoding | None
+    text_encoder, text_tokens = USUAL_TEXT
     scaled: BatchColumn = buffer()
     unserved = (*LDLDataModule.unserved, "features", "mixed")
     _scaled_like_a_task = False
@@ -103,7 +105,8 @@ class ScaledRows(LDLDataModule):
         scaler = FeatureScaler(self.scaling, self.clip)
         rows = self.rows_of(self.split.train)
         if self.mixed is not None:
-            self._encode_by(Encoding.fit(self.mixed.iloc[rows], self.missing == "fill", self.weight_of(rows)))
+            fill = self.missing == "fill"
+            self._encode_by(Encoding.fit(self.mixed.iloc[rows], fill, self.weight_of(rows), self.text_options))
         if isinstance(self.features, RowFile):
             scaler.fit_file(self.features, rows)
         else:
@@ -112,6 +115,11 @@ class ScaledRows(LDLDataModule):
         scaler.keep_distinct(self.features, rows)
         self._scale_by(scaler)
         self._scaled_like_a_task = False
+
+    @property
+    def text_options(self) -> TextOptions:
+        """Options of the columns of text."""
+        return TextOptions(self.text_encoder, self.text_tokens)
 
     def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the weights of rows in encoding and scaling features; None, the default, weighs them equally."""
@@ -248,6 +256,11 @@ class GroupedRows(ScaledRows):
             columns left over.
         drop: Names or patterns of columns that are left out.
         category_columns: Names or patterns of columns that are categories although they hold numbers, such as codes.
+        text_columns: Names or patterns of columns of text, which an encoder turns into vectors; ``auto`` takes the
+            columns with a usual name, such as ``text`` or ``comment``.
+        text_encoder: Encoder of text: ``wordllama``, the mean of token vectors, or the folder or name of a model of
+            sentence-transformers.
+        text_tokens: Largest number of tokens of a text, of which the rest is cut.
 
     Attributes:
         groups_needed: Whether a given ``group_key`` or ``split_column`` must be in the file.
@@ -264,9 +277,13 @@ class GroupedRows(ScaledRows):
     feature_columns: Sequence[str] | str = option(default=(), role="feature")
     drop: Sequence[str] | str = option(default=(), role="feature")
     category_columns: Sequence[str] | str = option(default=(), role="feature")
+    text_columns: Sequence[str] | str = option(default=(), role="feature")
+    text_encoder: str = option(default=USUAL_TEXT.encoder, role="feature")
+    text_tokens: int = option(default=USUAL_TEXT.tokens, least=1, most=2**20, role="feature")
     protocol = None  # type: Any  # a name after load
     group_names = None  # type: list[str] | None
     _trained_categories = []  # type: list[str]
+    _trained_texts = []  # type: list[str]
     _trained_features = []  # type: list[str]
 
     def note(self, table: LabelledTable, votes: str = "") -> None:
@@ -281,13 +298,13 @@ class GroupedRows(ScaledRows):
             named.append(f"no group {self.group_key!r}")
         if table.columns is not None:
             named.append(f"{len(table.columns)} features {some(table.columns)}")
-        if self.mixed is not None and (encoded := describe(self.mixed, self.missing == "fill")):
-            named.append(encoded)
+        if self.mixed is not None:
+            named.append(describe(self.mixed, self.missing == "fill", self.text_options))
         if table.left_out:
             named.append(f"no features are {some(list(table.left_out))} (data.feature_columns decides)")
         for key, name in table.keys.items():
             setattr(self, key, name)
-        self.report_columns(", ".join(named))
+        self.report_columns(", ".join(filter(None, named)))
 
     def follow(
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
@@ -297,6 +314,7 @@ class GroupedRows(ScaledRows):
         self.groups_needed = False
         columns = (preprocessing or {}).get("encoding", ())
         self._trained_categories = [column["name"] for column in columns if column["kind"] == "category"]
+        self._trained_texts = [column["name"] for column in columns if column["kind"] == "text"]
         names = [column["name"] for column in columns] or (preprocessing or {}).get("features")
         self._trained_features = list(names or [])
 
@@ -323,6 +341,7 @@ class GroupedRows(ScaledRows):
             self.feature_columns,
             self.drop,
             [*codes, *self._trained_categories],
+            self._trained_texts or self.text_columns,
             self._trained_features,
             split=self.split_column,
             splits=self.protocol in (None, "published"),

@@ -12,6 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ldl.annotations.columns import VoteColumns, matching_columns
+from ldl.annotations.exports.direct import open_export
+from ldl.annotations.exports.tool_files import RECORDS
+from ldl.collective import process_rank
 from ldl.data.names import (
     TARGET_KEYS,
     VALUE_KEYS,
@@ -25,14 +28,16 @@ from ldl.data.names import (
 from ldl.data.storage import USUAL, RowFile, Storage
 from ldl.data.tables.arrays import open_arrays
 from ldl.data.tables.checks import check_distributions, check_matrix
-from ldl.data.tables.column_roles import ColumnChoice, find_roles
+from ldl.data.tables.column_roles import ColumnChoice, find_roles, find_texts
 from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
+from ldl.tables.csv_table import parse_csv
 from ldl.tables.entries import is_frame, to_names
 from ldl.tables.roles import usual_columns
+from ldl.validation.files import kind_of
 
 OF_VALUES = "; one value a row is for TabularValues, with --data.value_key COLUMN"
 OF_VOTES = "; for votes, name columns with data.label_columns, data.rater_columns, or data.vote_column"
@@ -92,7 +97,8 @@ class LabelledTable:
 class TableReader:
     """Reads and checks a table; rows of large tables stay on disk.
 
-    ``.mat`` and ``.npz`` files, and folders of .npy files, hold two matrices, each under the given name or the only
+    Exports of annotation tools in JSON, or a ZIP archive of them, are tables with one row a vote. ``.mat`` and ``.npz``
+    files, and folders of .npy files, hold two matrices, each under the given name or the only
     usual one. In ``.csv`` and Parquet files the columns named ``label:NAME`` are the distribution, or one column is the
     value; further columns may name items, groups or sets of a split (:func:`find_roles`), and all others are features.
     A folder of Parquet files is one table.
@@ -129,7 +135,7 @@ class TableReader:
             LDLError: A missing or unreadable file, key or column; text or NaN among the numbers; a negative
                 probability; a row that does not sum to 1; unequal numbers of rows.
         """
-        named = open_named(path)
+        named = self._open(path)
         if named is not None:
             return self._checked(path, self._of_columns(named))
 
@@ -137,6 +143,16 @@ class TableReader:
             return self._checked(path, self._of_arrays(path, arrays))
 
         return of_arrays(open_arrays(path, self.storage, of_arrays))
+
+    def _open(self, path: Path) -> CsvTable | Parquet | None:
+        """Return a table with named columns, which an annotation tool may have written as JSON. Raises LDLError."""
+        if self.values or self.selection is None or kind_of(path) not in {*RECORDS, ".zip"}:
+            return open_named(path)
+        export = open_export(path, self.selection.export)
+        assert export is not None
+        if process_rank() == 0:
+            print("\n".join(export.notes), flush=True)
+        return parse_csv(path, export.table.to_csv(index=False, lineterminator="\n"))
 
     def _checked(self, path: Path, table: LabelledTable) -> LabelledTable:
         role = "values" if self.values else "distributions"
@@ -161,8 +177,8 @@ class TableReader:
         options = self.selection or ColumnChoice()
         if options.names_columns:
             raise LDLError(
-                f"{path} holds matrices without named columns; data.feature_columns, data.drop and the options of "
-                "votes are for .csv and Parquet files"
+                f"{path} holds matrices without named columns; data.feature_columns, data.drop, data.text_columns and "
+                "the options of votes are for .csv and Parquet files"
             )
         features = find_features(path, arrays, self.feature_key, partial(self._find_target, path, arrays))
         target, group = self._find_target(path, arrays), self._find_group(path, arrays)
@@ -280,15 +296,15 @@ class TableReader:
         """Return the features as a matrix, in memory or on disk, or as a typed frame. Raises LDLError."""
         options = self.selection
         if isinstance(table, Parquet) and (options is None or not self.storage.fits((len(table), len(columns)))):
-            if options is not None and options.categories:
+            if options is not None and (options.categories or options.texts):
                 raise LDLError(
-                    f"{table.path} stays on disk, where all features are numbers; leave data.category_columns out, or "
-                    "read the table into memory with a larger --data.in_memory"
+                    f"{table.path} stays on disk, where all features are numbers; leave data.category_columns and "
+                    "data.text_columns out, or read the table into memory with a larger --data.in_memory"
                 )
             return self.storage.read(table, columns)
         if options is None:
             return table.numbers(columns, missing=self.missing)
-        return self._typed(table, columns, options.categories)
+        return self._typed(table, columns, options)
 
     def _has_counts(self, table: CsvTable | Parquet, names: list[str]) -> bool:
         """Return whether columns ``label:NAME`` hold counts of votes, and not distributions. Raises LDLError."""
@@ -299,16 +315,22 @@ class TableReader:
         counts = np.nan_to_num(table.numbers(names, missing=True))  # an empty field is no vote
         return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
 
-    def _typed(self, table: CsvTable | Parquet, names: list[str], categories: Sequence[str] | str) -> Any:
+    def _typed(self, table: CsvTable | Parquet, names: list[str], options: ColumnChoice) -> Any:
         """Return columns as a typed frame, or as a matrix if all are numbers without gaps to fill. Raises LDLError."""
         hint = "; correct it, or name a column of categories with --data.category_columns"
         if not self.missing:
             hint = "; for gaps, pass --data.missing fill, or keep for a head that takes them"
-        codes = [name for name in matching_columns(table.header, categories, str(table.path)) if name in names]
-        numbers = [name for name in names if name not in codes]
+        codes = [name for name in matching_columns(table.header, options.categories, str(table.path)) if name in names]
+        texts = find_texts(options.texts, names, table.texts, str(table.path))
+        if both := [name for name in texts if name in codes]:
+            raise LDLError(
+                f"{table.path}: {some(both)} are both in data.category_columns and data.text_columns; choose one"
+            )
+        numbers = [name for name in names if name not in (*codes, *texts)]
         frame = table.frame(numbers) if isinstance(table, Parquet) else table.columns(numbers, hint, self.missing)
-        frame = frame.join(table.texts(codes).astype("category"))[names] if codes else frame
-        frame = typed(frame, str(table.path), "--data.drop")
+        if codes or texts:
+            frame = frame.join(table.texts(codes).astype("category")).join(table.texts(texts))[names]
+        frame = typed(frame, str(table.path), "--data.drop", texts)
         if is_plain(frame, self.fill):
             return np.ascontiguousarray(frame.to_numpy(np.float64))
         for name, column in frame.items():

@@ -90,6 +90,7 @@ class TabularLDL(Annotated, GroupedRows):
             votes=self.vote_columns,
             annotated=self.describes_votes or self.describes_labels or self.votes is not None,
             find_apart=self.votes_apart,
+            export=self._vote_options(self.item_column),
         )
 
     def _load_votes(self, table: LabelledTable) -> Loaded:

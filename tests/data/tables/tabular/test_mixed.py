@@ -178,7 +178,8 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"x": [1] * 60, "name": [f"n{k}" for k in range(60)], "label:a": [1] * 60},
         {},
-        "column 'name' holds 60 different texts in 60 rows, .* leave it out with --data.drop name$",
+        "column 'name' holds 60 different texts in 60 rows, .* leave it out with --data.drop name, or read it as text "
+        "with --data.text_columns name$",
     ),
     ({"x": [1, None], "c": ["a", "b"], **LABELS}, {"missing": "refuse"}, "line 3, .*'x' is '', .* pass --data.missing"),
     ({"x": [1, 2], **LABELS}, {"drop": "y*"}, r"has no column 'y\*'"),
@@ -372,7 +373,13 @@ def test_a_model_of_numbers_takes_no_text(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c[3].update(kind="text"), r"encoding\[3\].kind is text, not number, date or category"),
+        (lambda c: c[3].update(kind="sound"), r"encoding\[3\].kind is sound, not number, date, category or text"),
+        (lambda c: c[3].update(kind="text"), r"encoding\[3\] lacks an entry, or has an unknown one"),
+        (lambda c: c[3].update(kind="text", text={"encoder": "a"}), r"encoding\[3\].text is no encoding of text$"),
+        (
+            lambda c: c[3].update(kind="text", text={"encoder": "a", "tokens": 0, "width": 9}),
+            r"encoding\[3\].text is no encoding of text: a name, and numbers of tokens and features",
+        ),
         (lambda c: c[3].update(categories=["R", "R"]), "categories is not a list of distinct texts"),
         (lambda c: c[0].update(fill=[np.nan]), "fill is .*nan.*, not 1 numbers"),
         (lambda c: c[0].pop("other"), "lacks an entry, or has an unknown one"),

@@ -1,0 +1,83 @@
+"""The token vectors of the package wordllama, which are in its wheel, so that they need no network."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldl.data.text.options import WORDLLAMA
+from ldl.errors import LDLError
+
+VECTORS = "weights/l2_supercat_256.safetensors"
+TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+
+
+class WordLlama:
+    """The mean of the token vectors of a text, at unit length times the square root of its width.
+
+    The 32,000 vectors of 256 entries are those of the package ``wordllama`` (Miller 2024, MIT licence), distilled from
+    the input embeddings of large language models. Its own loader, which may use the network, is not called.
+
+    Raises:
+        LDLError: The package, or ``tokenizers``, is not installed, or lacks a file.
+    """
+
+    name = WORDLLAMA
+    longest: int | None = None
+    is_slow = False
+
+    def __init__(self) -> None:
+        package = importlib.util.find_spec("wordllama")
+        if package is None or importlib.util.find_spec("tokenizers") is None:
+            raise LDLError("columns of text need the package wordllama: pip install 'ldl[text]'")
+        self.folder = Path((package.submodule_search_locations or [""])[0])
+        for name in (VECTORS, TOKENIZER):
+            if not (self.folder / name).is_file():
+                raise LDLError(f"the package wordllama has no file {self.folder / name}: pip install -U 'ldl[text]'")
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """The vectors of the tokens, (32000, 256) float32."""
+        from safetensors.numpy import load_file
+
+        (vectors,) = load_file(self.folder / VECTORS).values()
+        return np.asarray(vectors, np.float32)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer, without padding and truncation."""
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self.folder / TOKENIZER))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
+
+    @property
+    def width(self) -> int:
+        """Number of entries of a vector."""
+        return int(self.vectors.shape[1])
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of the tokens of each text."""
+        # One by one: a batch starts threads, which forked loader processes do not survive.
+        return [self.tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+
+    def encode(self, texts: Sequence[str], tokens: int) -> np.ndarray:
+        """Return the vectors (N, D) of texts; see :class:`ldl.data.text.TextEncoder`."""
+        encoded = np.zeros((len(texts), self.width), np.float32)
+        for row, ids in enumerate(self.token_ids(texts)):
+            if ids:
+                mean = self.vectors[ids[:tokens]].mean(0, dtype=np.float64)
+                length = np.linalg.norm(mean)
+                encoded[row] = mean / length * self.width**0.5 if length > 0 else 0.0
+        return encoded
+
+    def count_tokens(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the number of tokens of each text, (N,)."""
+        return np.array([len(ids) for ids in self.token_ids(texts)], np.int64)

@@ -9,10 +9,10 @@ scikit-activeml and crowd-kit, on the vectors and the folds of ``ldl``. Predicti
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -20,7 +20,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import numpy as np
 import pandas as pd
 import torch
-from ldl.raters import measure_groups
+from ldl.reports.raters import describe_model
 from scipy.stats import spearmanr
 
 from benchmarks.common import rater_tables
@@ -29,10 +29,16 @@ from benchmarks.common.rater_scores import Predictions, base_rates, gain_by_vote
 from benchmarks.common.rater_sets import SETS, Sample, open_folds, write_files
 from benchmarks.common.script import launch, make_parser, write_block
 from ldl.annotations.votes import SingleVotes
-from ldl.command import main as run_ldl
+from ldl.command.command_line import parse_anew
+from ldl.command.config import Config
 from ldl.errors import LDLError
 from ldl.inference import Predictor
 from ldl.jobs.store import Key, Result, Store
+from ldl.raters import measure_groups
+from ldl.run.parts import build_trainer
+from ldl.run.training import fit_and_test, seed_everything
+from ldl.search.candidates import NO_FILES
+from ldl.task import Task
 
 SEEDS = 3
 STORED = Path(__file__).with_name("raters_results.json")
@@ -60,46 +66,65 @@ def is_measured(name: str, model: str) -> bool:
     return bool(SETS[name].features) or "features" not in model
 
 
-def folder_of(out: Path, name: str, model: str, seed: int) -> Path:
-    """Return the run directory of a model."""
-    return out / "runs" / f"{name}_{model.replace(', ', '_')}_{seed}"
+def configure(name: str, model: str, seed: int, out: Path) -> Config:
+    """Return the configuration of ``ldl -c text`` with default options for a model on a set."""
+    files, chosen = write_files(name, out / "data"), SETS[name]
+    words = ["-c", "text", f"--data.path={files.comments}", f"--data.votes={files.votes}", *MODELS[model]]
+    if "features" in model:
+        words.append(f"--data.rater_features={json.dumps(chosen.features)}")
+    words += [f"--data.{option}={value}" for option, value in chosen.options.items()]
+    return parse_anew([*words, f"--seed_everything={seed}"])
 
 
-def train(name: str, model: str, seed: int, out: Path) -> Path:
-    """Train a model with ``ldl -c text`` and default options on all folds, and return its run directory."""
-    run, files, chosen = folder_of(out, name, model, seed), write_files(name, out / "data"), SETS[name]
-    if not (run / "results.json").is_file():
-        options = ["-c", "text", "--data.path", str(files.comments), "--data.votes", str(files.votes), *MODELS[model]]
-        if "features" in model:
-            options += ["--data.rater_features", json.dumps(chosen.features)]
-        options += [f"--data.{option}={value}" for option, value in chosen.options.items()]
-        options += ["--stage", "fit" if chosen.published else "crossval", "--seed_everything", str(seed)]
-        options += ["--run_dir", str(run), "--wandb.mode=disabled", "--trainer.enable_progress_bar=false"]
-        try:
-            run_ldl(options)
-        except SystemExit as stop:
-            if stop.code:
-                raise LDLError(f"ldl {' '.join(options)} ended with code {stop.code}") from None
-    return run
+class Trained(NamedTuple):
+    """A trained model, its test metrics by ldl, and the table of its raters, if it is described."""
+
+    task: Task
+    metrics: dict[str, float]
+    raters: pd.DataFrame | None
 
 
-def fold_folder(run: Path, name: str, fold: int) -> Path:
-    """Return the folder of a fold in a run directory."""
-    return run if SETS[name].published else run / f"fold_{fold}"
+def train(name: str, model: str, seed: int, out: Path, samples: Sequence[Sample]) -> Iterator[Trained]:
+    """Train a model on each fold as ``ldl --stage crossval`` does, without files, and yield it.
+
+    Raises:
+        LDLError: The data module has another split than a sample.
+    """
+    config = configure(name, model, seed, out)
+    data = config.instantiate("data")
+    data.setup()
+    for fold, sample in enumerate(samples):
+        if data.num_folds > 1:
+            data.select_fold(fold)
+        if not np.array_equal(data.split.test, sample.split.test):
+            raise LDLError(f"{name}, fold {fold}: the run has another test set than the competing packages")
+        seed_everything(seed)
+        task = config.instantiate("model")
+        task.build(data.labels, data.input_shape, raters=data)
+        trainer = build_trainer(config, [], **NO_FILES)
+        metrics = fit_and_test(trainer, task, data)[0]["metrics"]
+        yield Trained(task, metrics, describe_model(trainer, task) if (model, seed) == (REFERENCE, 0) else None)
 
 
-def predict_fold(name: str, model: str, run: Path, fold: int, sample: Sample, out: Path) -> Predictions:
-    """Return the predictions of a trained model for the test set of a fold, by its checkpoint."""
-    test = pd.read_csv(write_files(name, out / "data").comments, dtype=str, keep_default_na=False).iloc[
-        sample.split.test
-    ]
-    predictor = Predictor.from_checkpoint(fold_folder(run, name, fold) / "checkpoints" / "last.ckpt")
-    single = sample.votes_on(sample.split.test)
+def predict_fold(name: str, trained: Trained, sample: Sample, out: Path) -> Predictions:
+    """Return the predictions of a trained model for the test set of a fold.
+
+    Raises:
+        LDLError: Their NLL is not that of the test of ldl.
+    """
+    comments = pd.read_csv(write_files(name, out / "data").comments, dtype=str, keep_default_na=False)
+    test, single = comments.iloc[sample.split.test], sample.votes_on(sample.split.test)
+    predictor = Predictor(trained.task)
     shared = predictor.predict(test).distribution
-    if model == "item":
-        return Predictions(shared, shared[single.item])
-    raters = [str(name) for name in single.names[single.rater]]
-    return Predictions(shared, predictor.predict(test.iloc[single.item], rater=raters).distribution)
+    if trained.task.raters is None:
+        rated = shared[single.item]
+    else:
+        raters = [str(name) for name in single.names[single.rater]]
+        rated = predictor.predict(test.iloc[single.item], rater=raters).distribution
+    nll, tested = float(nll_of(rated, single.label).mean()), trained.metrics["rater_nll"]
+    if not np.isclose(nll, tested, atol=1e-3):
+        raise LDLError(f"{name}: the NLL of a vote is {nll:.4f} by the predictor, and {tested:.4f} by the test")
+    return Predictions(shared, rated)
 
 
 def predict_peer(model: str, seed: int, sample: Sample, first: Setting | None) -> tuple[Predictions, Result]:
@@ -143,22 +168,34 @@ class Study:
         return [self._of_fold(model, seed, fold)[0] for fold in range(len(self.samples))]
 
     def _of_fold(self, model: str, seed: int, fold: int) -> tuple[Predictions, Result]:
+        """Return the predictions for a fold, and the setting that a competing package has chosen."""
         sample = self.samples[fold]
         if model == "base rates":
             return base_rates(sample.single, sample.split.train, sample.split.test, len(sample.labels)), {}
-        file = self.out / "predictions" / f"{self.name}_{model.replace(', ', ' ')}_{seed}_{fold}.npz"
-        if not file.is_file():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            if model in MODELS:
-                run = train(self.name, model, seed, self.out)
-                predicted, chosen = predict_fold(self.name, model, run, fold, sample, self.out), {}
-            else:
-                setting = self._of_fold(model, 0, fold)[1] if seed else {}
-                first = Setting(setting["lr"], setting["factor"]) if setting else None
-                predicted, chosen = predict_peer(model, seed, sample, first)
-            np.savez(file, **predicted._asdict(), chosen=json.dumps(chosen))
+        file = self._file(model, seed, fold)
+        if not file.is_file() and model in MODELS:
+            self._train(model, seed)
+        elif not file.is_file():
+            setting = self._of_fold(model, 0, fold)[1] if seed else {}
+            first = Setting(setting["lr"], setting["factor"]) if setting else None
+            self._write(file, *predict_peer(model, seed, sample, first))
         with np.load(file) as stored:
             return Predictions(stored["population"], stored["votes"]), json.loads(str(stored["chosen"]))
+
+    def _file(self, model: str, seed: int, fold: int, ending: str = "npz") -> Path:
+        return self.out / "predictions" / f"{self.name}_{model.replace(', ', ' ')}_{seed}_{fold}.{ending}"
+
+    def _write(self, file: Path, predicted: Predictions, chosen: Result) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(file, **predicted._asdict(), chosen=json.dumps(chosen))
+
+    def _train(self, model: str, seed: int) -> None:
+        """Train a model of ldl on all folds, and store its predictions and tables of raters."""
+        for fold, trained in enumerate(train(self.name, model, seed, self.out, self.samples)):
+            file = self._file(model, seed, fold)
+            self._write(file, predict_fold(self.name, trained, self.samples[fold], self.out), {})
+            if trained.raters is not None:
+                trained.raters.to_csv(self._file(model, seed, fold, "csv"), index=False)
 
     def scores(self, model: str, seed: int) -> Result:
         """Return the metrics of a model, a list over folds each, and its difference from ``bias`` by items."""
@@ -214,12 +251,10 @@ class Study:
 
     def raters(self, model: str, seed: int) -> Result:
         """Return the table of raters of each fold in short, with how well their bias holds on held-out votes."""
-        run = train(self.name, model, seed, self.out)
+        self.predictions(model, seed)
         rows = []
         for fold, (sample, item) in enumerate(zip(self.samples, self.predictions("item", seed))):
-            table = pd.read_csv(fold_folder(run, self.name, fold) / "raters.csv", dtype={"rater": str}).set_index(
-                "rater"
-            )
+            table = pd.read_csv(self._file(model, seed, fold, "csv"), dtype={"rater": str}).set_index("rater")
             rows.append(describe_raters(table, sample, item.population))
         return {key: [row[key] for row in rows] for key in rows[0]}
 

@@ -70,7 +70,8 @@ def difference(rows: Sequence[Result], name: str, model: str, against: str) -> t
         p = p_value(ours, other)
         return in_interval(float((ours - other).mean()), *difference_interval(ours, other)), f"{p:.3f}"
     if stored := select(rows, what="difference", set=name, model=model, against=against):
-        return in_interval(stored[0]["mean"], stored[0]["low"], stored[0]["high"]), ""
+        latest = max(stored, key=lambda row: int(row["seeds"]))
+        return in_interval(latest["mean"], latest["low"], latest["high"]), ""
     return f"{float((ours - other).mean()):+.4f}", ""
 
 

@@ -27,6 +27,7 @@ from ldl.methods.rows import Rows
 from ldl.methods.temperature import temper
 from ldl.methods.torch_utils import library_defaults
 from ldl.metrics.ordinal import train_counts
+from ldl.metrics.single_votes import score_votes
 from ldl.metrics.stage import LossMeans, StageMetrics
 from ldl.raters.learning import (
     check_raters,
@@ -191,7 +192,9 @@ class Task(Optimised):
             self.follow_start(data)
             self.build(data.labels, data.input_shape, raters=data)
             if self.raters is not None:
-                data.serve_votes(self.raters.names)
+                data.serve_votes(self.raters.names, train=True)
+            elif getattr(data, "annotations", None) is not None:
+                data.serve_votes()
             check_missing(self.head, getattr(data, "has_missing", False))
             data.prepare_as(None if stage == "fit" else self.preprocessing)
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
@@ -219,6 +222,20 @@ class Task(Optimised):
         distribution = self.head(self._as_bags(self.backbone(inputs)))
         distribution = distribution if self.raters is None else self.raters.population(distribution)
         return temper(distribution, self.temperature)
+
+    def _score_votes(self, of_head: Tensor, prediction: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """Return the scores (B, S) of the votes of a batch by ``score_votes``.
+
+        Args:
+            of_head: (B, C) distributions of the head, for a model of raters.
+            prediction: (B, C) predictions, which hold for all raters if there is no such model.
+            batch: The batch, with ``rater`` and ``vote`` (B, V).
+        """
+        rater, vote = batch["rater"], batch["vote"]
+        if self.raters is None:
+            return score_votes(prediction.unsqueeze(1), vote, self.labels)
+        rated = self.raters.distribution_of(of_head.repeat_interleave(vote.shape[1], 0), rater.flatten())
+        return score_votes(temper(rated, self.temperature).unflatten(0, rater.shape), vote, self.labels)
 
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
@@ -277,12 +294,15 @@ class Task(Optimised):
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             note_prediction(self.watch, self.head, distribution, value, batch["index"])
+        of_head = distribution
         if self.raters is not None:
             if self._chooses_raters:
                 observe_votes(self.raters, distribution, batch, begins=batch_idx == 0)
             distribution = rated(self.raters, distribution, batch)
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
+        if "vote" in batch and "rater" in batch and "as_rater" not in batch:
+            output["rater_scores"] = self._score_votes(of_head, distribution, batch)
         output.update({name: batch[name] for name in ("target", "value", "group", "votes") if name in batch})
         if self.labels.has_values:
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value

@@ -55,7 +55,7 @@ def test_command_runs(line: str, folder: Path, capsys: pytest.CaptureFixture[str
             assert address.startswith("http://127.0.0.1")
         return
     command([*words, *(QUIET if words[0].startswith("-") else [])])
-    assert "256 features by wordllama" in capsys.readouterr().out or not words[0].startswith("-c")
+    assert "768 features by wordllama" in capsys.readouterr().out or not words[0].startswith("-c")
 
 
 def test_files_and_output_are_as_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from pytorch_lightning.utilities import rank_zero_warn
 
 from ldl.annotations import (
     Annotations,
@@ -367,9 +368,16 @@ class Annotated(LDLDataModule):
         votes = np.bincount(single.take(self.split.train).rater, minlength=len(single.names))
         return make_table([str(name) for name in single.names], votes, self._described)
 
-    def serve_votes(self, names: Sequence[str]) -> None:
-        if (single := self.single_votes) is not None:
-            self.columns = {**self.columns, **vote_columns(single, self.size, names)}
+    def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
+        try:
+            single = self.single_votes
+        except LDLError as error:
+            if train:
+                raise
+            rank_zero_warn(f"the metrics of single votes are left out: {error}")
+            return
+        if single is not None:
+            self.columns = {**self.columns, **vote_columns(single, self.size, names, train)}
 
     def _single_votes(self, option: str) -> SingleVotes:
         """Return the votes with their raters, with the numbers of rows and labels of this module.

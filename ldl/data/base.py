@@ -260,8 +260,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """The raters, after ``setup``, with their votes in the training set; None if they are unknown."""
         return None
 
-    def serve_votes(self, names: Sequence[str]) -> None:
-        """Add any single votes to the columns: ``vote`` (size, V), and ``rater``, a number in ``names``; else -1."""
+    def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
+        """Serve any single votes, if ``train`` in training too: ``vote`` (B, V), and ``rater``, by ``names`` or -1."""
 
     def prepare_fold(self) -> None:
         """Fit preprocessing to ``split.train``, such as a mean. The default does nothing."""

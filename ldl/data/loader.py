@@ -45,12 +45,14 @@ class Instances(Dataset[Batch]):
         rows: Numbers of the served instances in the data set.
         source: A data module, or another object with its ``inputs``, and with their name in batches as ``serves``. None
             serves no inputs, such as when ``columns`` hold features.
-        train: Apply random augmentation.
+        train: Apply random augmentation, and leave out columns whose attribute ``in_training`` is false.
     """
 
     def __init__(
         self, columns: Mapping[str, BatchColumn], rows: np.ndarray, source: Any = None, train: bool = False
     ) -> None:
+        if train:  # some columns, such as single votes, may be for evaluation alone
+            columns = {name: column for name, column in columns.items() if getattr(column, "in_training", True)}
         self.columns = columns
         self.rows = rows
         self.source = source
@@ -185,7 +187,7 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
     )
     instances: Dataset[Any]
     if data.backbone_features is not None:
-        instances = Instances({**data.columns, "features": data.backbone_features}, rows)
+        instances = Instances({**data.columns, "features": data.backbone_features}, rows, train=train)
     elif data.views is not None:
         instances = Instances(data.columns, rows, data.views, train)
     else:

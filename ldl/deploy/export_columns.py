@@ -10,7 +10,7 @@ import numpy as np
 
 from ldl.data.tables.columns import PARTS, ColumnEncoding, Encoding
 from ldl.data.text import TextEncoding
-from ldl.data.text.wordllama import WordLlama
+from ldl.data.text.wordllama import LEAST_LENGTH, WordLlama
 
 ML = "ai.onnx.ml"
 """Domain of ONNX's operators for texts."""
@@ -61,17 +61,27 @@ def prepend(model: Any, encoding: Encoding) -> Any:
     def embed(tokens: str, encoding: TextEncoding) -> tuple[str, str]:
         """Add the encoding of tokens as :class:`ldl.data.text.wordllama.WordLlama`; return features and gaps."""
         zero, end, axis = (constant([number], "int64") for number in (0, encoding.tokens, 1))
-        ids = add("Slice", tokens, zero, end, axis)
+        none, infinity = constant([0.0], "float64"), constant([np.inf], "float64")
+        # A last token of -1, because a maximum of no tokens does not exist.
+        ids = add("Pad", add("Slice", tokens, zero, end, axis), constant([0, 0, 0, 1], "int64"), constant(-1, "int64"))
         present = add("GreaterOrEqual", ids, zero)
-        mask = add("Unsqueeze", as_number(present), constant([2], "int64"))
+        is_token = add("Unsqueeze", present, constant([2], "int64"))
         rows = as_number(add("Gather", vectors(), add("Max", ids, zero)))
-        total = add("ReduceSum", add("Mul", rows, mask), axis, keepdims=0)
-        square = add("ReduceSum", add("Mul", total, total), axis)
-        length = add("Sqrt", add("Max", square, constant([1e-30], "float64")))
-        unit = add("Div", total, length)
-        count = add("ReduceSum", as_number(present), axis)
-        scaled = add("Mul", unit, constant([encoding.width**0.5], "float64"))
-        return as_number(add("Cast", scaled, to=TensorProto.FLOAT)), add("Equal", count, constant([0.0], "float64"))
+        units = at_unit_length(rows)
+        mean = at_unit_length(add("ReduceSum", add("Where", is_token, rows, none), axis, keepdims=0))
+        most = add("ReduceMax", add("Where", is_token, units, add("Neg", infinity)), axis, keepdims=0)
+        least = add("ReduceMin", add("Where", is_token, units, infinity), axis, keepdims=0)
+        pooled = add(
+            "Mul", add("Concat", mean, most, least, axis=1), constant([(encoding.width / 3) ** 0.5], "float64")
+        )
+        gaps = add("Equal", add("ReduceSum", as_number(present), axis), none)
+        features = add("Where", gaps, none, pooled)
+        return as_number(add("Cast", features, to=TensorProto.FLOAT)), gaps
+
+    def at_unit_length(rows: str) -> str:
+        """Add the division of vectors by their lengths."""
+        square = add("ReduceSum", add("Mul", rows, rows), constant([-1], "int64"))
+        return add("Div", rows, add("Max", add("Sqrt", square), constant([LEAST_LENGTH], "float64")))
 
     @cache
     def vectors() -> str:

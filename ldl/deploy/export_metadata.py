@@ -20,7 +20,7 @@ from ldl.validation.yaml_text import load_values
 
 TOKENIZE = (
     "numbers of tokens by the tokenizer of wordllama, its file tokenizers/l2_supercat_tokenizer_config.json, without "
-    "special tokens, of texts without blanks around them, padded with -1; other columns as they are"
+    "special tokens, of texts in lower case without blanks around them, padded with -1; other columns as they are"
 )
 """What a user of the file does with columns of text."""
 UNKNOWN_DATA = "unknown: no file beside the checkpoint names its training data; contact its author"

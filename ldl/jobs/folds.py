@@ -144,7 +144,7 @@ class Folds:
 
     def _build_task(self) -> Task:
         task = self.make_task()
-        task.build(self.data.labels, self.data.input_shape)
+        task.build(self.data.labels, self.data.input_shape, raters=self.data)
         return task
 
     def _make_trainer(self, arguments: dict[str, Any], folder: Path | None) -> pl.Trainer:

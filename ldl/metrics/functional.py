@@ -1,10 +1,13 @@
-"""The ten metrics between distributions, one number per row.
+"""Metrics between distributions, one number per row.
 
 ``prediction`` g and ``target`` d are (..., C) on the simplex; results are (...,). Definitions: Geng 2016,
-"Label distribution learning", and Chen et al. 2018. 0/0 counts 0 in Clark, Canberra and squared chi2.
+"Label distribution learning", and Chen et al. 2018. 0/0 counts 0 in Clark, Canberra and squared chi2. ``manhattan`` and
+``wasserstein`` are the soft metrics of LeWiDi 2025 (Leonardelli et al., arXiv 2510.08460).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -76,3 +79,18 @@ def squared_chi2(prediction: Tensor, target: Tensor) -> Tensor:
 def fidelity(prediction: Tensor, target: Tensor) -> Tensor:
     """sum sqrt(d g); in [0, 1], higher is better."""
     return (target * prediction).clamp_min(0).sqrt().sum(-1)
+
+
+def manhattan(prediction: Tensor, target: Tensor) -> Tensor:
+    """sum |d - g|; in [0, 2]."""
+    return (target - prediction).abs().sum(-1)
+
+
+def wasserstein(prediction: Tensor, target: Tensor, axis: Sequence[float]) -> Tensor:
+    """Wasserstein distance of order 1, the area between the cumulative distributions, in the unit of the labels.
+
+    ``axis`` are the rising values (C,) of the labels; the result is in [0, the range of the labels].
+    """
+    gaps = torch.tensor(axis, dtype=target.dtype, device=target.device).diff()
+    below = (target - prediction).cumsum(-1)[..., :-1]
+    return (below.abs() * gaps).sum(-1)

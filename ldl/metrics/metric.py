@@ -14,7 +14,7 @@ from ldl.moved import old_names
 
 __getattr__ = old_names(__name__)
 
-MetricInput = Literal["distribution", "class", "value", "interval", "set", "votes", "line"]
+MetricInput = Literal["distribution", "class", "value", "interval", "set", "votes", "rater", "line"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,9 @@ class Metric:
     Attributes:
         name: Name in ``results.json``, logs and tables.
         function: Maps a predicted and a true batch in float64 to one number per row, (...,); the metric is their mean
-            over all rows and processes. Or a torchmetrics class without arguments that is updated with both batches,
-            and with the weights (B,) of the rows if its ``update`` has an argument ``weight``.
+            over all rows and processes. Of a pair that it returns, the second are weights (B,), such as numbers of
+            votes. Or a torchmetrics class without arguments that is updated with both batches, and with the weights
+            (B,) of the rows if its ``update`` has an argument ``weight``.
             For ``line``, a function of :class:`ldl.metrics.ordinal.OrdinalPredictions` to a number, or None if
             undefined.
             None: a report logs the metric by itself, and only its description stands here.
@@ -36,8 +37,9 @@ class Metric:
             C), all labels; ``class``: the same for two nominal labels; ``value``: decoded and true values (...,) or
             (..., 2), labels with values; ``interval``: calibrated intervals and true values; ``set``: calibrated label
             sets and distributions; ``votes``: distributions, observed shares, and numbers of votes (B,), if batches
-            have ``votes``; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
-            ``value`` only.
+            have ``votes``; ``rater``: scores of the single votes on an item (B, S) of
+            :func:`ldl.metrics.single_votes.score_votes`, if batches have ``vote``; ``line``: rows of ordinal labels.
+            Maps, with one row per pixel, have ``distribution`` and ``value`` only.
         size: Name of the metric that counts the instances of its group, for metrics of a group.
         main: Whether a registered metric is in the line about a fold and in the list of runs, as ``kl`` is.
     """
@@ -61,14 +63,15 @@ class MeanOverRows(torchmetrics.Metric):
     """Weighted mean over rows, summed in float64: exact over any number of processes, and NaN without rows.
 
     Args:
-        function: Maps the compared columns of a batch, in float64, to one number per row.
+        function: Maps the compared columns of a batch, in float64, to one number per row, or to a pair of these and of
+            weights (B,), by which those of the rows are multiplied.
     """
 
     full_state_update = False
     total: Tensor
     rows: Tensor
 
-    def __init__(self, function: Callable[..., Tensor]) -> None:
+    def __init__(self, function: Callable[..., Tensor | tuple[Tensor, Tensor]]) -> None:
         super().__init__()
         self.function = function
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
@@ -77,6 +80,9 @@ class MeanOverRows(torchmetrics.Metric):
     def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
         """Add predicted and true distributions (..., C), or values (...,) or (..., 2), and weights (B,) of the rows."""
         measured = self.function(*(column.double() for column in compared))
+        if isinstance(measured, tuple):
+            measured, share = measured
+            weight = share if weight is None else share * weight
         if weight is None:
             self.total += measured.sum()
             self.rows += measured.numel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from ldl.labels import LabelSpace
 from ldl.metrics import functional
 from ldl.metrics.metric import MeanOverRows, Metric
 from ldl.metrics.ordinal import line_metrics
+from ldl.metrics.single_votes import SCORES
 
 INTERVAL_LEVELS = (50, 80, 90)
 """Levels of calibrated intervals in per cent, in the order of ``predictions.csv`` and ``results.json``."""
@@ -67,19 +68,22 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
     Raises:
         LDLError: A registered metric has the name of another one.
     """
-    two = labels.kind == "nominal" and len(labels) == 2
+    two, is_line = labels.kind == "nominal" and len(labels) == 2, labels.kind == "ordinal"
     along_axes = [
         Metric(f"mae_{name}", partial(absolute_along, axis), unit=True, of="value")
         for axis, name in enumerate(labels.axis_names)
     ]
+    wasserstein = partial(_wasserstein, labels.axes[0] if is_line else ())
+    distances = [Metric("wasserstein", wasserstein, unit=True, detail=True, of="votes")] if is_line else []
     tables = {
         "distribution": list(DISTRIBUTION_METRICS.values()),
         "class": list(CLASS_METRICS) if two and not maps else None,
         "value": [*VALUE_METRICS, *along_axes] if labels.has_values else None,
         "interval": list(INTERVAL_METRICS) if labels.has_values and not maps else None,
         "set": list(SET_METRICS) if not labels.has_values and not maps else None,
-        "votes": list(VOTE_METRICS) if not maps else None,
-        "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
+        "votes": [*VOTE_METRICS, *distances] if not maps else None,
+        "rater": list(RATER_METRICS[: 3 if is_line else 2]) if not maps else None,
+        "line": line_metrics(labels) if is_line and not maps else None,
     }
     built_in = [metric for table in tables.values() for metric in table or ()]
     registered = [metric for metric in _registered.values() if metric.function and tables[metric.of] is not None]
@@ -229,15 +233,23 @@ def _kl_bias(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return miller_madow(counts)
 
 
+def _manhattan(prediction: Tensor, target: Tensor, votes: Tensor) -> Tensor:
+    return functional.manhattan(prediction, target)
+
+
+def _wasserstein(axis: Sequence[float], prediction: Tensor, target: Tensor, votes: Tensor) -> Tensor:
+    return functional.wasserstein(prediction, target, axis)
+
+
+def _nll_by_votes(prediction: Tensor, target: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
+    return _of_votes(expected_nll, prediction, target, votes), votes
+
+
 class VoteWeightedNLL(MeanOverRows):
     """Mean NLL of a vote over all votes, so that an item with more votes counts more."""
 
     def __init__(self) -> None:
-        super().__init__(partial(_of_votes, expected_nll))
-
-    def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
-        votes = compared[2]
-        super().update(*compared, weight=votes if weight is None else votes * weight)
+        super().__init__(_nll_by_votes)
 
 
 VOTE_METRICS = (
@@ -245,7 +257,27 @@ VOTE_METRICS = (
     Metric("vote_nll_weighted", VoteWeightedNLL, of="votes"),
     Metric("majority_accuracy", partial(_of_votes, majority_hits), True, of="votes"),
     Metric("kl_bias", partial(_of_votes, _kl_bias), None, of="votes"),
+    Metric("manhattan", _manhattan, detail=True, of="votes"),
 )
+
+
+# Single votes, if batches have them with their raters: the scores (n, S) of ``ldl.metrics.single_votes``.
+
+
+def _by_items(score: int, scores: Tensor) -> tuple[Tensor, Tensor]:
+    return scores[:, score], (scores[:, 0] > 0).double()
+
+
+def _by_votes(score: int, scores: Tensor) -> tuple[Tensor, Tensor]:
+    return scores[:, score], scores[:, 0]
+
+
+RATER_METRICS = (
+    Metric("rater_nll", partial(_by_votes, SCORES.index("nll")), of="rater"),
+    Metric("rater_error", partial(_by_items, SCORES.index("error")), of="rater"),
+    Metric("rater_distance", partial(_by_items, SCORES.index("distance")), of="rater"),
+)
+"""The last one is for ordinal labels."""
 
 
 # Calibrated intervals (n, levels, ...) of labels with values, and sets (n, levels, C) of nominal labels. They are

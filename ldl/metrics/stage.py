@@ -26,6 +26,7 @@ COMPARED: dict[MetricInput, tuple[str, ...]] = {
     "interval": ("interval", "value"),
     "set": ("set", "target"),
     "votes": ("prediction", "target", "votes"),
+    "rater": ("rater_scores",),
 }
 """Columns that metrics compare, by kind."""
 
@@ -123,7 +124,8 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
 
     Args:
         rows: ``prediction`` and ``target`` (n, C); for labels with values also ``predicted_value`` and ``value`` (n,)
-            or (n, 2), ``train_count`` and ``votes`` (n,) if known, and ``weight`` (n,) if rows do not count equally.
+            or (n, 2), ``train_count`` and ``votes`` (n,) and ``rater_scores`` (n, S) if known, and ``weight`` (n,) if
+            rows do not count equally.
         labels: The label space.
     """
     metrics = StageMetrics(labels, maps=rows["prediction"].ndim > 2)

@@ -19,10 +19,12 @@ class VoteColumn:
     Attributes:
         numbers: (V,) a number of each vote, int64, in the order of the items.
         starts: (N + 1,) position of the first vote on each item, and V, int64.
+        in_training: Whether batches of training have the column.
     """
 
     numbers: Tensor
     starts: Tensor
+    in_training: bool = True
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -37,13 +39,16 @@ class VoteColumn:
         return torch.where(inside, self.numbers[position], -1)
 
 
-def vote_columns(single: SingleVotes, size: int, names: Sequence[str]) -> dict[str, VoteColumn]:
+def vote_columns(
+    single: SingleVotes, size: int, names: Sequence[str], in_training: bool = True
+) -> dict[str, VoteColumn]:
     """Return the columns ``rater`` and ``vote`` of batches.
 
     Args:
         single: The votes on ``size`` items.
         size: Number of items.
         names: Name of each rater, by the number in the column ``rater``, where another rater is -1.
+        in_training: Whether batches of training have them.
     """
     order = np.argsort(single.item, kind="stable")
     starts = np.concatenate([[0], np.bincount(single.item, minlength=size).cumsum()])
@@ -51,6 +56,6 @@ def vote_columns(single: SingleVotes, size: int, names: Sequence[str]) -> dict[s
     numbers = np.array([number_of.get(str(name), -1) for name in single.names], np.int64)
     first = torch.from_numpy(starts.astype(np.int64))
     return {
-        "rater": VoteColumn(torch.from_numpy(numbers[single.rater[order]]), first),
-        "vote": VoteColumn(torch.from_numpy(single.label[order].astype(np.int64)), first),
+        "rater": VoteColumn(torch.from_numpy(numbers[single.rater[order]]), first, in_training),
+        "vote": VoteColumn(torch.from_numpy(single.label[order].astype(np.int64)), first, in_training),
     }

@@ -57,7 +57,7 @@ class RunCandidate(Candidate):
                 _check_rows(data)
                 for choosing in (False, True):
                     run = self._run(setting, choosing)
-                    run.config.instantiate("model").build(data.labels, data.input_shape)
+                    run.config.instantiate("model").build(data.labels, data.input_shape, raters=data)
 
     @property
     def head(self) -> str:
@@ -105,7 +105,7 @@ class RunCandidate(Candidate):
         run = self._run(setting, choosing)
         seed_everything(run.config.seed)
         task: Task = run.config.instantiate("model")
-        task.build(data.labels, data.input_shape)
+        task.build(data.labels, data.input_shape, raters=data)
         return task, fit_and_test(build_trainer(run.config, [], **NO_FILES), task, data)[0]["metrics"]
 
     def _run(self, setting: Setting, choosing: bool = False) -> _CandidateRun:

@@ -33,10 +33,12 @@ from ldl.run.run_dir import check_no_run, choose_folder, run_dir_lock
 from ldl.search.candidates import RunCandidate, identities, make_candidates
 from ldl.search.comparison import ComparisonFile, read_comparison
 from ldl.search.selection import ALL, FoldNumber, Selection, choose_and_test
-from ldl.search.statistics import Outcome, draw_ranks, spread
+from ldl.search.statistics import Outcome, best_of, draw_ranks, spread
 
 TABLE_HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
-"""Columns of the table; with votes, their NLL follows the KL."""
+"""Columns of the table; with votes, their NLL follows the KL, and with raters :data:`RATER_HEADER` comes last."""
+RATER_HEADER = ["vote NLL given the rater", "p against the best of it"]
+"""Columns of the table if a candidate has a model of raters."""
 
 
 def compare(command: Command) -> None:
@@ -133,26 +135,29 @@ def _open(file: ComparisonFile, specs: dict[str, str]) -> dict[str, RunCandidate
 
 def header(outcome: Outcome) -> list[str]:
     """Return the header of :func:`table`."""
-    return [*TABLE_HEADER[:2], *(["vote NLL"] if outcome.vote_nll else []), *TABLE_HEADER[2:]]
+    of_raters = RATER_HEADER if outcome.rater_nll else []
+    return [*TABLE_HEADER[:2], *(["vote NLL"] if outcome.vote_nll else []), *TABLE_HEADER[2:], *of_raters]
 
 
 def table(outcome: Outcome) -> list[list[str]]:
     """Return the rows below :func:`header`, the lowest mean KL first and failed candidates last."""
-    ranks, tests = dict(zip(outcome.kl, outcome.ranks.mean(0))), outcome.p
+    ranks, tests, rater_tests = dict(zip(outcome.kl, outcome.ranks.mean(0))), outcome.p, outcome.rater_p
+    best_for_raters = best_of(outcome.rater_nll, "rater_nll") if outcome.rater_nll else None
     rows = []
     for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
-        p = tests[name]
-        test = "best" if name == outcome.best else _p_text(p)
-        seconds = f"{outcome.seconds(name):.2f}"
         losses = [spread(losses[name], 4) for losses in (outcome.kl, outcome.vote_nll) if losses]
-        rows.append([name, *losses, test, f"{ranks[name]:.1f}", seconds])
+        row = [name, *losses, _p_text(tests[name], name == outcome.best), f"{ranks[name]:.1f}"]
+        row.append(f"{outcome.seconds(name):.2f}")
+        if outcome.rater_nll:
+            row += [spread(outcome.rater_nll[name], 4), _p_text(rater_tests[name], name == best_for_raters)]
+        rows.append(row)
     empty = [""] * (len(header(outcome)) - 2)
     return rows + [[name, "failed", *empty] for name in outcome.failed]
 
 
-def _p_text(p: float) -> str:
-    if math.isnan(p):
-        return "-"
+def _p_text(p: float, is_best: bool) -> str:
+    if is_best or math.isnan(p):
+        return "best" if is_best else "-"
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
@@ -178,6 +183,11 @@ def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
             " The vote NLL is the KL plus the entropy of the votes, which is the same for all candidates, so p and "
             "ranks hold for both."
         )
+    if outcome.rater_nll:
+        protocol += (
+            " The vote NLL given the rater has tests of its own; a candidate without a model of raters predicts all "
+            "raters alike."
+        )
     lines = [protocol, "", markdown(header(outcome), rows), "", f"{outcome.reason}.", "", *_chosen_settings(outcome)]
     lines += [f"- {as_text(name)} failed: {as_text(reason)}" for name, reason in outcome.failed.items()]
     (folder / "table.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8", errors=ESCAPED)
@@ -197,11 +207,13 @@ def _candidates(outcome: Outcome) -> list[dict[str, Any]]:
     for name, rows in outcome.results.items():
         entry: dict[str, Any] = {"name": name, "error": outcome.failed.get(name)}
         entry |= dict.fromkeys(("kl", "p", "seconds"))
-        for metric, losses in (("kl", outcome.kl), ("vote_nll", outcome.vote_nll)):
+        for metric, losses in (("kl", outcome.kl), ("vote_nll", outcome.vote_nll), ("rater_nll", outcome.rater_nll)):
             if name in losses:
                 entry[metric] = {"mean": float(losses[name].mean()), "std": float(losses[name].std(ddof=1))}
         if name in outcome.kl:
             entry |= {"p": outcome.p[name], "seconds": outcome.seconds(name)}
+        if name in outcome.rater_nll:
+            entry["rater_nll"]["p"] = outcome.rater_p[name]
         folds = [{key: row.get(key) for key in ("fold", "setting", "measures")} for row in rows]
         entries.append({**entry, "folds": folds})
     return entries

@@ -205,6 +205,8 @@ class Outcome:
         kl: (folds,) mean KL of each candidate that has not failed.
         vote_nll: (folds,) mean vote NLL of each of them; empty if the labels are no votes. It is the KL plus the
             entropy of the votes, which all candidates share, so tests and ranks by KL hold for it.
+        rater_nll: (folds,) mean NLL of a vote, given its rater, of each of them; empty unless raters are known and a
+            candidate has a model of raters. For the others it is the mean NLL of a vote.
         failed: The reason of each failure, in one line.
     """
 
@@ -212,6 +214,7 @@ class Outcome:
     ratio: float | None = None
     kl: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     vote_nll: dict[str, np.ndarray] = field(init=False, default_factory=dict)
+    rater_nll: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -223,6 +226,10 @@ class Outcome:
                 self.kl[name] = np.array([row["measures"]["kl"] for row in rows])
                 if all("vote_nll" in row["measures"] for row in rows):
                     self.vote_nll[name] = np.array([row["measures"]["vote_nll"] for row in rows])
+        measures = [row["measures"] for name in self.kl for row in self.results[name]]
+        if any(_has_rater_model(each) for each in measures) and all("rater_nll" in each for each in measures):
+            for name in self.kl:
+                self.rater_nll[name] = np.array([row["measures"]["rater_nll"] for row in self.results[name]])
 
     @property
     def best(self) -> str:
@@ -268,6 +275,11 @@ class Outcome:
         return against_best(self.kl, "kl", self.ratio)
 
     @property
+    def rater_p(self) -> dict[str, float]:
+        """The same for ``rater_nll``; empty if raters are unknown."""
+        return against_best(self.rater_nll, "rater_nll", self.ratio) if self.rater_nll else {}
+
+    @property
     def ranks(self) -> np.ndarray:
         """(folds, candidates) ranks of those that have not failed; 1 is best."""
         return rankdata(np.stack(list(self.kl.values()), axis=1), axis=1)
@@ -275,6 +287,14 @@ class Outcome:
     def seconds(self, name: str) -> float:
         """Return the mean time of a fold, with the choice of the setting."""
         return float(np.mean([row["seconds"] for row in self.results[name]]))
+
+
+def _has_rater_model(measures: dict[str, float]) -> bool:
+    """Return whether a vote is predicted differently for different raters."""
+    names = ("rater_nll", "vote_nll_weighted")
+    return all(name in measures for name in names) and not math.isclose(
+        *(measures[name] for name in names), rel_tol=1e-5
+    )
 
 
 def _failure(row: Result) -> str:

@@ -141,7 +141,8 @@ def tune(command: Command) -> None:
 
 def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
     """Return whether the highest value of a metric is the best. Raises LDLError if validation does not have it."""
-    kinds = {*VALIDATED_METRICS, "votes"} if "votes" in data.columns else VALIDATED_METRICS
+    kinds = {*VALIDATED_METRICS, *(["votes"] if "votes" in data.columns else [])}
+    kinds |= {"rater"} if data.single_votes is not None else set()
     metrics = [
         each.name
         for each in metrics_for(data.labels, task.gives_maps)
@@ -267,7 +268,7 @@ def evaluate(search: HyperparameterSearch, fold: FoldNumber, trial: optuna.Trial
         inner = on_split(data, split)
         seed_everything(config.seed)
         task = config.instantiate("model")
-        task.build(inner.labels, inner.input_shape)
+        task.build(inner.labels, inner.input_shape, raters=inner)
         report = ReportTrial(trial, search.metric, values, len(values) + 1 == len(splits))
         trainer = build_trainer(config, [report], **NO_FILES)
         with warnings.catch_warnings():

@@ -41,7 +41,8 @@ def ids(texts: pd.Series) -> np.ndarray:
 def test_it_answers_as_the_predictor(tokens: int, tmp_path: Path) -> None:
     fitted = trained(X, ["comment", "reply"], tokens)
     done = export(fitted.predictor_.task, tmp_path / "model.onnx")
-    assert done.parity is not None and done.parity.apart == 0 and done.parity.largest <= 1e-6
+    assert done.parity is not None and done.parity.apart == 0
+    assert done.parity.largest <= 3e-6  # sums of 768 float32 products in another order
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     inputs = {
         "numbers": X[["length"]].to_numpy(float),
@@ -49,9 +50,9 @@ def test_it_answers_as_the_predictor(tokens: int, tmp_path: Path) -> None:
         "tokens_0": ids(X["comment"]),
         "tokens_1": ids(X["reply"]),
     }
-    np.testing.assert_allclose(session.run(None, inputs)[0], fitted.predict(X), atol=1e-6)
+    np.testing.assert_allclose(session.run(None, inputs)[0], fitted.predict(X), atol=3e-6)
     more = inputs | {"tokens_0": np.pad(inputs["tokens_0"], ((0, 0), (0, 9)), constant_values=-1)}
-    np.testing.assert_allclose(session.run(None, more)[0], fitted.predict(X), atol=1e-6)
+    np.testing.assert_allclose(session.run(None, more)[0], fitted.predict(X), atol=3e-6)
     steps = json.loads(session.get_modelmeta().custom_metadata_map["preprocessing"])
     assert steps["columns"]["tokens"] == {"tokens_0": "comment", "tokens_1": "reply"}
     assert "padded with -1" in steps["before"]

@@ -25,7 +25,7 @@ X = TABLE[["comment", "length"]]
 @pytest.mark.parametrize("text_columns", ["comment", ["comm*"], "auto"])
 def test_a_column_of_text_is_learned(text_columns: str | list[str], tmp_path: Path) -> None:
     fitted = clone(LDLRegressor(Softmax(), text_columns=text_columns, epochs=10)).fit(X[:60], Y[:60])
-    assert fitted.n_features_in_ == 2 and fitted.predictor_.task.input_shape == (257,)
+    assert fitted.n_features_in_ == 2 and fitted.predictor_.task.input_shape == (769,)
     predicted = fitted.predict(X[60:])
     assert (predicted.argmax(1) == Y[60:].argmax(1)).mean() >= 0.75
     np.testing.assert_allclose(fitted.predict(X[["length", "comment"]][60:].astype(object)[list(X)]), predicted)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 from fakes.predictions import distribution_metrics, rows
+from scipy.stats import wasserstein_distance
 
 from ldl.metrics import DISTRIBUTION_METRICS
+from ldl.metrics.functional import manhattan, wasserstein
 
 Row = Sequence[float]
 
@@ -68,3 +70,19 @@ def test_measures_of_16_bits_are_those_of_the_same_numbers_in_64(dtype: torch.dt
         expected = measure.function(prediction.double(), target.double())
         found = measure.function(prediction, target).double()
         torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01, msg=measure.name)
+
+
+@pytest.mark.parametrize("axis", [[1.0, 2, 3, 4, 5, 6, 7], [-3.0, 0, 0.5, 2, 10, 11, 40]])
+def test_soft_metrics_are_those_of_lewidi(axis: list[float]) -> None:
+    target, prediction = rows(50, 7)
+    measured = wasserstein(torch.from_numpy(prediction), torch.from_numpy(target), axis)
+    expected = [wasserstein_distance(axis, axis, g, d) for d, g in zip(target, prediction)]
+    np.testing.assert_allclose(measured, expected, rtol=1e-12)
+    measured = manhattan(torch.from_numpy(prediction), torch.from_numpy(target))
+    np.testing.assert_allclose(measured, np.abs(target - prediction).sum(1), rtol=1e-12)
+
+
+def test_soft_metrics_of_certain_labels_are_the_distance_and_2() -> None:
+    certain = torch.eye(3, dtype=torch.float64)
+    assert wasserstein(certain[[0, 1, 2]], certain[[2, 1, 0]], [1, 2, 4]).tolist() == [3, 0, 3]
+    assert manhattan(certain[[0, 1, 2]], certain[[2, 1, 0]]).tolist() == [2, 0, 2]

@@ -88,7 +88,9 @@ def test_a_plain_trainer_measures_all_rows(tmp_path: Path) -> None:
     assert {"val_kl", "val_crps", "val_mae_few"} <= trainer.callback_metrics.keys()
     assert not {"val_cs4", "val_n_few"} & trainer.callback_metrics.keys()
     (first,) = trainer.test(task, datamodule=data, verbose=False)
-    assert {f"test_{measure.name}" for measure in metrics_for(data.labels) if measure.of != "votes"} == first.keys()
+    assert {
+        f"test_{measure.name}" for measure in metrics_for(data.labels) if measure.of not in ("votes", "rater")
+    } == first.keys()
     assert sum(first[f"test_n_{shot}"] for shot in ("many", "medium", "few")) == len(data.split.test)
     (again,) = trainer.test(task, datamodule=data, verbose=False)
     assert again == pytest.approx(first, nan_ok=True)

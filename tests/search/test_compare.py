@@ -280,7 +280,39 @@ def test_targets_of_votes_are_compared_on_the_votes(
     tests = {name: np.nan if entry["p"] is None else entry["p"] for name, entry in entries.items()}
     assert tests == pytest.approx(expected, abs=1e-3, nan_ok=True)
     assert "vote NLL" in capsys.readouterr().out and "| vote NLL |" in (tmp_path / "run" / "table.md").read_text()
+    assert "given the rater" not in (tmp_path / "run" / "table.md").read_text()  # no candidate has a model of raters
     assert yaml.safe_load((tmp_path / "run" / "recommended.yaml").read_text())["data"]["init_args"]["target"] in entries
+
+
+SOFTMAX = {
+    "model": {"head": "Softmax", "optimizer": {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.1}}},
+    "data": "TabularLDL",
+    "trainer": {"max_epochs": 3},
+}
+
+
+def test_models_of_raters_are_compared_on_the_votes_of_raters(
+    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = {"items": {"run": SOFTMAX}, "raters": {"run": SOFTMAX, "options": {"model.raters": "bias"}}}
+    content = compare(None, runs, *write_votes(tmp_path), "--data.val_fraction=0.2")
+    entries = {entry["name"]: entry for entry in content["candidates"]}
+    nll = {
+        name: np.array([fold["measures"]["rater_nll"] for fold in entry["folds"]]) for name, entry in entries.items()
+    }
+    expected = against_best(nll, "rater_nll", ratio=1.0)
+    for name, entry in entries.items():
+        summary, p = entry["rater_nll"], expected[name]
+        assert summary["mean"] == pytest.approx(nll[name].mean())
+        assert (summary["p"] is None) == np.isnan(p) and (summary["p"] is None or summary["p"] == pytest.approx(p))
+    pooled = [fold["measures"]["vote_nll_weighted"] for fold in entries["raters"]["folds"]]
+    assert np.abs(nll["raters"] - pooled).min() > 1e-4
+    header = (
+        "| vote NLL | p against the best | rank | seconds a fold | vote NLL given the rater | p against the best of"
+    )
+    table = (tmp_path / "run" / "table.md").read_text()
+    assert header in table and "predicts all raters alike" in table
+    capsys.readouterr()
 
 
 def test_targets_of_counts_need_no_raters(compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

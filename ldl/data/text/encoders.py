@@ -34,7 +34,7 @@ class TextEncoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str], tokens: int) -> np.ndarray:
-        """Return the vectors (N, D) of texts, float32, from their first ``tokens`` tokens, of root mean square 1.
+        """Return the vectors (N, D) of texts, float32, from their first ``tokens`` tokens, with entries of about 1.
 
         A text without tokens has the zero vector.
         """

@@ -15,10 +15,16 @@ from ldl.errors import LDLError
 
 VECTORS = "weights/l2_supercat_256.safetensors"
 TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+LEAST_LENGTH = 1e-15
+"""Length that a shorter vector is divided by."""
 
 
 class WordLlama:
-    """The mean of the token vectors of a text, at unit length times the square root of its width.
+    """The mean, the maximum and the minimum of the token vectors of a text in lower case, (3 * 256,).
+
+    The mean is scaled to unit length. The other two are taken per entry over the token vectors, each at unit length.
+    All are multiplied by 16, the square root of 256. The maximum and the minimum keep a single strong word of a long
+    text, which a mean hides.
 
     The 32,000 vectors of 256 entries are those of the package ``wordllama`` (Miller 2024, MIT licence), distilled from
     the input embeddings of large language models. Its own loader, which may use the network, is not called.
@@ -60,24 +66,34 @@ class WordLlama:
 
     @property
     def width(self) -> int:
-        """Number of entries of a vector."""
-        return int(self.vectors.shape[1])
+        """Number of entries of the vector of a text."""
+        return 3 * int(self.vectors.shape[1])
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of the tokens of each text."""
+        """Return the numbers of the tokens of each text in lower case."""
         # One by one: a batch starts threads, which forked loader processes do not survive.
-        return [self.tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+        return [self.tokenizer.encode(text.lower(), add_special_tokens=False).ids for text in texts]
 
     def encode(self, texts: Sequence[str], tokens: int) -> np.ndarray:
         """Return the vectors (N, D) of texts; see :class:`ldl.data.text.TextEncoder`."""
         encoded = np.zeros((len(texts), self.width), np.float32)
         for row, ids in enumerate(self.token_ids(texts)):
             if ids:
-                mean = self.vectors[ids[:tokens]].mean(0, dtype=np.float64)
-                length = np.linalg.norm(mean)
-                encoded[row] = mean / length * self.width**0.5 if length > 0 else 0.0
+                encoded[row] = _pool(self.vectors[ids[:tokens]].astype(np.float64))
         return encoded
 
     def count_tokens(self, texts: Sequence[str]) -> np.ndarray:
         """Return the number of tokens of each text, (N,)."""
         return np.array([len(ids) for ids in self.token_ids(texts)], np.int64)
+
+
+def _pool(vectors: np.ndarray) -> np.ndarray:
+    """Return the vector (3 D,) of a text from those of its tokens (T, D)."""
+    units = _at_unit_length(vectors)
+    mean = _at_unit_length(vectors.mean(0))
+    return vectors.shape[1] ** 0.5 * np.concatenate([mean, units.max(0), units.min(0)])
+
+
+def _at_unit_length(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (..., D) divided by their lengths."""
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), LEAST_LENGTH))

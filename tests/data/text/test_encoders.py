@@ -21,7 +21,7 @@ def fresh() -> Iterator[None]:
 def test_an_encoder_is_loaded_once() -> None:
     pytest.importorskip("wordllama")
     assert find_encoder("wordllama") is find_encoder("wordllama")
-    assert (find_encoder("wordllama").name, find_encoder("wordllama").width) == ("wordllama", 256)
+    assert (find_encoder("wordllama").name, find_encoder("wordllama").width) == ("wordllama", 768)
 
 
 @pytest.mark.parametrize("package", ["wordllama", "tokenizers"])

@@ -1,4 +1,4 @@
-"""Mean token vectors of the package wordllama."""
+"""Pooled token vectors of the package wordllama."""
 
 from __future__ import annotations
 
@@ -17,26 +17,36 @@ def encoder() -> WordLlama:
     return WordLlama()
 
 
-def test_a_vector_is_the_mean_of_its_tokens_at_unit_scale(encoder: WordLlama) -> None:
+def test_a_vector_is_the_mean_the_maximum_and_the_minimum_of_its_tokens(encoder: WordLlama) -> None:
     encoded = encoder.encode(TEXTS, 512)
-    assert encoded.shape == (5, 256) and encoded.dtype == np.float32
+    assert encoded.shape == (5, 768) and encoded.dtype == np.float32
     for text, vector in zip(TEXTS, encoded):
-        ids = encoder.tokenizer.encode(text, add_special_tokens=False).ids
-        mean = np.zeros(256)
+        ids = encoder.tokenizer.encode(text.lower(), add_special_tokens=False).ids
+        mean, most, least = np.zeros(256), np.full(256, -np.inf), np.full(256, np.inf)
         for token in ids:
-            mean += encoder.vectors[token].astype(np.float64) / len(ids)
-        expected = mean / np.sqrt(np.square(mean).mean()) if ids else mean
-        np.testing.assert_allclose(vector, expected, atol=1e-5)
-    np.testing.assert_allclose(np.square(encoded).mean(1), [1, 1, 1, 0, 1], atol=1e-6)
+            row = encoder.vectors[token].astype(np.float64)
+            mean += row / len(ids)
+            most = np.maximum(most, row / np.sqrt(np.square(row).sum()))
+            least = np.minimum(least, row / np.sqrt(np.square(row).sum()))
+        expected = [mean / np.sqrt(np.square(mean).mean()), 16 * most, 16 * least] if ids else [np.zeros(768)]
+        np.testing.assert_allclose(vector, np.concatenate(expected), atol=1e-5)
+    np.testing.assert_allclose(np.square(encoded[:, :256]).mean(1), [1, 1, 1, 0, 1], atol=1e-6)
 
 
-def test_it_agrees_with_the_package(encoder: WordLlama) -> None:
+def test_case_does_not_count(encoder: WordLlama) -> None:
+    upper, lower = encoder.encode(["RAIN again, and no Umbrella!", "rain again, and no umbrella!"], 512)
+    np.testing.assert_array_equal(upper, lower)
+    assert encoder.count_tokens(["UMBRELLA"]) == encoder.count_tokens(["umbrella"])
+
+
+def test_its_mean_agrees_with_the_package(encoder: WordLlama) -> None:
     """The package's own mean of the same tokens, up to its scale."""
     from wordllama.inference import WordLlamaInference
 
     own = WordLlamaInference(encoder.vectors, type(encoder.tokenizer).from_str(encoder.tokenizer.to_str()))
-    vectors = np.asarray(own.embed([text for text in TEXTS if text], norm=True))
-    ours = encoder.encode([text for text in TEXTS if text], 512) / 16
+    texts = [text.lower() for text in TEXTS if text]
+    vectors = np.asarray(own.embed(texts, norm=True))
+    ours = encoder.encode(texts, 512)[:, :256] / 16
     assert (vectors * ours).sum(1) == pytest.approx(np.ones(4), abs=0.02)
 
 

@@ -54,7 +54,7 @@ def checkpoint(folder: Path) -> Path:
 def test_one_command(trained: Path) -> None:
     results = json.loads((trained / "run/results.json").read_text())
     assert results["head"] == "Softmax" and results["mean"]["majority_accuracy"] > 0.85
-    assert "`comment` becomes 256 features by the frozen encoder `wordllama`" in (
+    assert "`comment` becomes 768 features by the frozen encoder `wordllama`" in (
         trained / "run/model_card.md"
     ).read_text().replace("\n", " ")
 
@@ -62,10 +62,10 @@ def test_one_command(trained: Path) -> None:
 def test_a_file_of_text_beside_votes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = opened(*save(tmp_path), text_columns="comment")
     printed = " ".join(capsys.readouterr().out.split())
-    assert "2 features 'comment', 'length', text 'comment' (256 features by wordllama)" in printed
+    assert "2 features 'comment', 'length', text 'comment' (768 features by wordllama)" in printed
     table, _ = comments()
-    np.testing.assert_allclose(np.asarray(data.features)[:, :256], vectors(table["comment"]))
-    assert data.feature_names == [f"comment[{k}]" for k in range(256)] + ["length"]
+    np.testing.assert_allclose(np.asarray(data.features)[:, :768], vectors(table["comment"]))
+    assert data.feature_names == [f"comment[{k}]" for k in range(768)] + ["length"]
     assert data.names == list(map(str, table["id"]))
 
 
@@ -77,7 +77,7 @@ def test_a_file_with_one_row_a_vote(kind: str, tmp_path: Path) -> None:
     joined.to_csv(path, index=False) if kind == "csv" else joined.to_parquet(path)
     data = opened(path, text_columns="auto")
     assert data.size == 120 and data.labels.names == ("kind", "rude")
-    np.testing.assert_allclose(np.asarray(data.features)[:, :256], vectors(table["comment"]))
+    np.testing.assert_allclose(np.asarray(data.features)[:, :768], vectors(table["comment"]))
 
 
 def test_values_of_texts(tmp_path: Path) -> None:
@@ -96,13 +96,13 @@ def test_rows_without_text_are_marked(tmp_path: Path, capsys: pytest.CaptureFixt
     blank = table.assign(comment=table["comment"].mask(table["id"] % 5 == 0, " "))
     blank.to_csv(path, index=False)
     data = opened(path, votes, text_columns="comment")
-    assert "text 'comment' (256 features by wordllama, 24 rows without text)" in " ".join(
+    assert "text 'comment' (768 features by wordllama, 24 rows without text)" in " ".join(
         capsys.readouterr().out.split()
     )
-    assert data.encoding is not None and data.encoding.names[256] == "comment missing" and data.encoding.flags[256]
+    assert data.encoding is not None and data.encoding.names[768] == "comment missing" and data.encoding.flags[768]
     features = np.asarray(data.features)
-    np.testing.assert_array_equal(features[:, 256], table["id"] % 5 == 0)
-    assert not features[table["id"] % 5 == 0, :256].any()
+    np.testing.assert_array_equal(features[:, 768], table["id"] % 5 == 0)
+    assert not features[table["id"] % 5 == 0, :768].any()
     with pytest.raises(LDLError, match="row 4, column 'comment' is missing .24 such rows.*pass --data.missing fill"):
         opened(path, votes, text_columns="comment", missing="refuse")
 
@@ -113,7 +113,7 @@ def test_words_for_gaps_are_text(tmp_path: Path) -> None:
     words = ["none", "?", "N/A", "nan", "7", "2024-01-31"] * 20
     table.assign(comment=words).to_csv(path, index=False)
     data = opened(path, file, text_columns="comment")
-    np.testing.assert_allclose(np.asarray(data.features)[:, :256], vectors(words))
+    np.testing.assert_allclose(np.asarray(data.features)[:, :768], vectors(words))
 
 
 def test_long_text_is_cut_with_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +123,7 @@ def test_long_text_is_cut_with_a_line(tmp_path: Path, capsys: pytest.CaptureFixt
     data = opened(path, votes, text_columns="comment", text_tokens=30)
     assert "3 rows cut after 30 tokens" in " ".join(capsys.readouterr().out.split())
     cut = text_vectors(["rain " * 40], TextOptions(tokens=30))
-    np.testing.assert_allclose(np.asarray(data.features)[0, :256], cut[0])
+    np.testing.assert_allclose(np.asarray(data.features)[0, :768], cut[0])
 
 
 @pytest.mark.parametrize(
@@ -204,13 +204,13 @@ def test_the_audit_reads_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path, votes = save(tmp_path)
     command(["audit", str(path), "--votes", str(votes), "--text_columns", "auto"])
     printed = capsys.readouterr().out
-    assert "Krippendorff's alpha" in printed and "256 features by wordllama" in printed
+    assert "Krippendorff's alpha" in printed and "768 features by wordllama" in printed
 
 
 def test_another_encoder_of_the_name_is_refused(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     predictor = Predictor.from_checkpoint(checkpoint(trained))
     monkeypatch.setattr("ldl.data.tables.columns.text_vectors", lambda texts, options: np.ones((len(texts), 8)))
-    with pytest.raises(LDLError, match="'comment' was encoded by wordllama with 256 features in training, .* has 8"):
+    with pytest.raises(LDLError, match="'comment' was encoded by wordllama with 768 features in training, .* has 8"):
         predictor.predict(comments(3)[0])
 
 
@@ -236,11 +236,11 @@ def test_an_archive_of_exports_is_a_table(tmp_path: Path, capsys: pytest.Capture
     data = opened(tmp_path / "all.zip", text_columns="auto")
     printed = " ".join(capsys.readouterr().out.split())
     assert "read as LeWiDi" in printed and "600 votes by 5 raters on 120 items are taken" in printed
-    assert "split 'split'" in printed and "text 'text' (256 features by wordllama)" in printed
+    assert "split 'split'" in printed and "text 'text' (768 features by wordllama)" in printed
     assert [len(rows) for rows in (data.split.train, data.split.val, data.split.test)] == [60, 30, 30]
     places = {item: row for row, item in enumerate(data.names or [])}
     order = [places[str(item)] for item in table["id"]]
-    np.testing.assert_allclose(np.asarray(data.features)[order, :256], vectors(table["comment"]))
+    np.testing.assert_allclose(np.asarray(data.features)[order, :768], vectors(table["comment"]))
     kind = (votes["label"] == "kind").groupby(votes["id"]).mean()
     np.testing.assert_allclose(data.columns["target"][order, 0], kind, atol=1e-6)
 

@@ -55,8 +55,9 @@ MODELS = {
 shrinks the deviation of each rater to 0."""
 PEER_MODELS = [*PEERS, *(f"{name}, defaults" for name in PEERS if name != "CoNAL")]
 """The competing packages, tuned and with their defaults; CoNAL has no training loop and so no defaults."""
-GROUPED = {"POPQUORN": ("gender", "age")}
-"""Features by which raters are grouped."""
+ALL = "all raters"
+GROUPED = {"POPQUORN": (ALL, "gender", "age")}
+"""Features by which raters are grouped; :data:`ALL` is one group."""
 REFERENCE = "bias"
 """Model with which the others are compared on a published split."""
 
@@ -241,7 +242,8 @@ class Study:
         predicted, votes = self.pooled("item", seed)
         rated, _ = self.pooled(REFERENCE, seed)
         table = pd.read_csv(write_files(self.name, self.out / "data").votes, dtype=str, keep_default_na=False)
-        group = table.drop_duplicates("rater").set_index("rater")[column].loc[list(map(str, votes.names))].to_numpy()
+        features = table.drop_duplicates("rater").set_index("rater").assign(**{ALL: ""})
+        group = features[column].loc[list(map(str, votes.names))].to_numpy()
         labels = self.samples[0].labels
         shared = measure_groups(predicted.population.astype(float), votes, group, labels)
         single = votes._replace(item=np.arange(len(votes.item)))

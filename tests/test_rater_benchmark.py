@@ -26,7 +26,7 @@ SHARES = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
 
 def test_scores_of_perfect_predictions() -> None:
     scores = rater_scores.score(Predictions(SHARES, np.eye(3)[VOTES.label]), VOTES, ORDINAL)
-    zero = ("nll", "error", "distance", "kl", "manhattan", "wasserstein")
+    zero = ("nll", "rater_error", "rater_distance", "kl", "manhattan", "wasserstein")
     assert all(scores[name] == pytest.approx(0, abs=1e-9) for name in zero)
     assert scores["accuracy"] == 0.75  # half for a tie
 
@@ -37,8 +37,8 @@ def test_scores_by_hand() -> None:
     population = np.array([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
     scores = rater_scores.score(Predictions(population, rated), VOTES, ORDINAL)
     assert scores["nll"] == pytest.approx(-(math.log(0.2) + math.log(0.7) + math.log(0.3)) / 3)
-    assert scores["error"] == pytest.approx((1 + 0) / 2)
-    assert scores["distance"] == pytest.approx(((0.5 + 0.5) / 2 + 0) / 2)
+    assert scores["rater_error"] == pytest.approx((1 + 0) / 2)
+    assert scores["rater_distance"] == pytest.approx(((0.5 + 0.5) / 2 + 0) / 2)
     assert scores["kl"] == pytest.approx((0.5 * math.log(2) + math.log(2)) / 2)
     assert scores["manhattan"] == pytest.approx((0.5 + 1.0) / 2)
     assert scores["wasserstein"] == pytest.approx((0.25 + (0.25 + 0.5)) / 2)

@@ -52,8 +52,8 @@ def score(predictions: Predictions, single: SingleVotes, labels: LabelSpace) -> 
         labels: The labels.
 
     Returns:
-        ``nll``, the mean over votes of the NLL of a vote with its rater known; ``error`` and for ordinal labels
-        ``distance``, the perspectivist metrics of LeWiDi, means over items of means over their votes; and of the
+        ``nll``, the mean over votes of the NLL of a vote with its rater known; ``rater_error`` and for ordinal labels
+        ``rater_distance``, the perspectivist metrics of LeWiDi, means over items of means over their votes; and of the
         population's distribution, as means over items, ``kl``, ``manhattan``, for ordinal labels ``wasserstein``, and
         ``accuracy``, that of the majority label.
     """
@@ -67,7 +67,7 @@ def score(predictions: Predictions, single: SingleVotes, labels: LabelSpace) -> 
     number = np.bincount(single.item, minlength=items)
     result = {"nll": float(columns["nll"].mean())}
     for name in (name for name in ("error", "distance") if name in columns):
-        result[name] = float((np.bincount(single.item, columns[name], minlength=items) / number).mean())
+        result[f"rater_{name}"] = float((np.bincount(single.item, columns[name], minlength=items) / number).mean())
     population = torch.from_numpy(predictions.population).double()
     shares = torch.from_numpy(counts / counts.sum(1, keepdims=True))
     result["kl"] = float(functional.kl(population, shares).mean())

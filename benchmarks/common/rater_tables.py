@@ -27,8 +27,8 @@ TITLES = {
 OURS = ("item", "features", "bias", "bias, features", "confusion", "confusion, features")
 METRICS = {
     "nll": ("NLL of a vote", 4),
-    "error": ("error", 3),
-    "distance": ("distance", 3),
+    "rater_error": ("error", 3),
+    "rater_distance": ("distance", 3),
     "kl": ("KL", 4),
     "manhattan": ("Manhattan", 3),
     "wasserstein": ("Wasserstein", 3),
@@ -188,34 +188,19 @@ def table_of_examples(rows: Sequence[Result]) -> str:
 def table_of_groups(rows: Sequence[Result]) -> str:
     """Return how well the population's predictions hold for groups of raters."""
     lines = []
-    for row in select(rows, what="groups"):
+    columns = {"nll": 3, "shift": 2, "calibration_error": 3, "known": 3}
+    for row in sorted(select(rows, what="groups"), key=lambda row: len(row["rows"])):
         for group in row["rows"]:
             numbers = [
                 f"{group[name]:.{digits}f} ± {group[f'{name}_se']:.{digits}f}"
-                for name, digits in (("nll", 3), ("shift", 2), ("calibration_error", 3), ("known", 3))
+                for name, digits in columns.items()
+                if name in group
             ]
-            numbers = numbers if group["raters"] > 1 else [number.replace(" ± nan", "") for number in numbers]
             lines.append(
-                [
-                    row["set"],
-                    row["column"],
-                    group["group"] or "no answer",
-                    str(group["raters"]),
-                    f"{group['votes']:,}",
-                    *numbers,
-                ]
+                [row["set"], row["column"], group["group"], str(group["raters"]), f"{group['votes']:,}", *numbers]
             )
-    header = [
-        "set",
-        "feature",
-        "group",
-        "raters",
-        "votes",
-        "NLL of a vote",
-        "vote minus expectation",
-        "calibration error",
-    ]
-    return markdown([*header, "NLL with the rater known"], lines)
+    header = ["set", "feature", "group", "raters", "votes", "NLL of a vote", "vote minus expectation"]
+    return markdown([*header, "calibration error", "NLL with the rater known"], lines)
 
 
 TABLES: dict[str, Callable[[Sequence[Result]], str]] = {

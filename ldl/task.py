@@ -303,7 +303,9 @@ class Task(Optimised):
         output = {"index": batch["index"], "prediction": distribution}
         if "vote" in batch and "rater" in batch and "as_rater" not in batch:
             output["rater_scores"] = self._score_votes(of_head, distribution, batch)
-        output.update({name: batch[name] for name in ("target", "value", "group", "votes") if name in batch})
+        output.update(
+            {name: batch[name] for name in ("target", "value", "group", "votes", "as_rater") if name in batch}
+        )
         if self.labels.has_values:
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:

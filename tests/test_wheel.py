@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +53,16 @@ class Installed:
         done = subprocess.run(words, cwd=self.folder, env=known, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
+
+    @contextmanager
+    def begun(self, *args: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+        """Run ``ldl`` within the block, and stop it at the end."""
+        words, known = [str(self.environment / "bin" / "ldl"), *args], self.variables | variables
+        with subprocess.Popen(words, cwd=self.folder, env=known, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield process
+            finally:
+                process.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -134,14 +147,14 @@ def test_the_example_from_audit_to_predictions(ldl: Installed) -> None:
     assert len((ldl.folder / "new" / "predictions.csv").read_text().splitlines()) == 2674
 
 
-def test_text_with_votes_to_predictions(ldl: Installed) -> None:
-    """One command each on made-up comments, without a network."""
+def test_text_with_votes_to_a_served_prediction(ldl: Installed) -> None:
+    """One command each on made-up comments, without a network, with a model of raters."""
     pytest.importorskip("wordllama")
     save(ldl.folder)
     offline = {"HF_HUB_OFFLINE": "1", "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     data = ["--data.path=comments.csv", "--data.votes=votes.csv"]
-    run = ldl("ldl", "-c", "text", *data, "--run_dir=text", "--wandb.mode=disabled", **offline)
-    assert "text 'comment' (256 features by wordllama)" in run and "The model is worth" in run
+    run = ldl("ldl", "-c", "text", *data, "--model.raters=bias", "--run_dir=text", *QUIET[:2], **offline)
+    assert "text 'comment' (768 features by wordllama)" in run and "The model is worth" in run
     checkpoint = "text/checkpoints/last.ckpt"
     predict = ["--stage", "predict", "--ckpt_path", checkpoint, "--data.path=comments.csv", "--run_dir=kind"]
     ldl("ldl", *predict, *QUIET, **offline)
@@ -150,3 +163,10 @@ def test_text_with_votes_to_predictions(ldl: Installed) -> None:
         f"import ldl; print(ldl.Predictor.from_checkpoint({checkpoint!r}).predict('comments.csv').distribution.shape)"
     )
     assert "(120, 2)" in ldl("python", "-c", script, **offline)
+    with ldl.begun("demo", checkpoint, "--port=0", **offline) as page:
+        assert page.stdout is not None
+        [address] = re.findall(r"http://\S+", next(line for line in page.stdout if "Ctrl-C" in line))
+        client = f"import gradio_client; page = gradio_client.Client({address!r}, verbose=False)"
+        fields = "'thank you, lovely idea', 22, api_name='/predict'"
+        served = ldl("python", "-c", f"{client}; print(page.predict({fields})[0]['data'])")
+    assert "kind" in served

@@ -2,6 +2,7 @@
 
 from ldl.charts.images import groups, maps, photograph, score_maps
 from ldl.charts.instances import answer, distributions, faces
+from ldl.charts.raters import rater_differences
 from ldl.charts.results import (
     bands,
     calibration,
@@ -34,6 +35,7 @@ __all__ = [
     "overview",
     "photograph",
     "rater_equivalence",
+    "rater_differences",
     "roc",
     "score_maps",
     "values",

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
-from ldl.collective import current_collective
+from ldl.collective import current_collective, process_rank
 from ldl.data.base import Loaded, Unlabelled
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs, read_instances
 from ldl.inference.pictures import whole
 from ldl.options import buffer, option, options
+from ldl.raters.table import rater_numbers
 from ldl.tables import open_named
 from ldl.tables.roles import usual_columns
 from ldl.validation.files import check_found
+
+POPULATION = "none"
+"""Value of ``rater_column`` for predictions of the population."""
 
 
 @options
@@ -25,18 +31,22 @@ class TableFile(Unlabelled):
     """All rows, or bags, of a table, for ``--stage predict``; labels, features and scaling come from the checkpoint.
 
     The file is a .csv, .parquet, .npz or .mat, with or without labels. Columns are found by their names in training;
-    other columns are ignored.
+    other columns are ignored. If a model of raters finds a column of raters, each row is the prediction of that rater's
+    vote. Intervals and sets of single raters are not calibrated, since calibration is of the population.
 
     Args:
         path: Path of the file, absolute, or relative to the working directory or the data folder.
         feature_key: Name of the features in a .mat or .npz file; None tries the name in training, then the usual names.
         item_column: Column that names the rows in ``predictions.csv``; None takes the first usual name, such as ``id``,
             if its entries differ and it is no feature.
+        rater_column: Column of the rater whose vote is predicted; None takes the first usual name, such as ``rater``,
+            that is no feature, and ``none`` predicts the population of raters.
     """
 
     path: str = option(kw_only=True, role="path")
     feature_key: str | None = None
     item_column: str | None = None
+    rater_column: str | None = None
 
     instances: Inputs = buffer()
     has_missing = False
@@ -67,6 +77,43 @@ class TableFile(Unlabelled):
             (name for name, values in entries if values.is_unique and values.notna().all()), None
         )
         return None if column is None else list(map(str, table.groups(column, "which names no item")))
+
+    def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
+        """Add the column ``as_rater`` if the table has a column of raters.
+
+        Raises:
+            LDLError: The column is absent, or names no rater in some row, or another one than ``names``.
+        """
+        file = check_found(self.find(self.path), self.path)
+        if self.rater_column == POPULATION or (column := self._column_of_raters(file)) is None:
+            return
+        fix = f"--data.rater_column {POPULATION} predicts the population"
+        table = open_named(file)
+        assert table is not None
+        raters = list(map(str, table.groups(column, f"which names no rater; {fix}")))
+        numbers = rater_numbers(raters, names, f"{file}, column {column!r}", f"; {fix}")
+        if process_rank() == 0 and "as_rater" not in self.columns:
+            print(f"predictions are of the raters in column {column!r}, without calibration; {fix}", flush=True)
+        self.columns = {**self.columns, "as_rater": torch.from_numpy(numbers)}
+        self.facts = {**self.facts, "rater": np.array(raters, object)}
+
+    def _column_of_raters(self, file: Path) -> str | None:
+        features = self.trained[2].get("features") or []
+        table = open_named(file, lambda row: self.rater_column in row or bool(usual_columns(row, "rater")))
+        if self.rater_column is not None:
+            if table is None:
+                raise LDLError(f"{file} has no names of columns for data.rater_column; save it as .csv or .parquet")
+            return self.rater_column
+        usual = () if table is None else usual_columns(table.header, "rater")
+        return next((name for name in usual if name not in features), None)
+
+    def predict_dataloader(self) -> DataLoader[Any]:
+        if self.rater_column not in (None, POPULATION) and "as_rater" not in self.columns:
+            raise LDLError(
+                f"data.rater_column {self.rater_column!r}: the model has no raters; leave it out, or train with "
+                "--model.raters bias or confusion"
+            )
+        return super().predict_dataloader()
 
     @property
     def _bags(self) -> bool:

@@ -23,10 +23,11 @@ class Predictions:
             point estimate. None for labels without values. At every pixel (N, H, W) or (N, H, W, 2).
         labels: The label space.
         names: Name of each instance, such as its file; None without names.
-        calibration: Calibration of intervals and sets on validation rows; None without calibration.
+        calibration: Calibration of intervals and sets on validation rows; None without calibration, and for
+            predictions of single raters, since it is of the population's votes.
         facts: Further columns (N,) by name. Detected faces have ``picture``, the number of the image from 0; ``face``,
             from 1, from left to right in each image; ``x0, y0, x1, y1``, the box in pixels of the rotated image; and
-            ``confidence`` of the detector.
+            ``confidence`` of the detector. Predictions of raters have ``rater``, the name.
     """
 
     distribution: np.ndarray
@@ -93,7 +94,10 @@ class Predictions:
 
     def _calibration(self, wanted: bool | None) -> Conformal | None:
         if wanted and self.calibration is None:
-            raise LDLError("these predictions have no calibration; train with a validation set (data.val_fraction)")
+            raise LDLError(
+                "these predictions have no calibration; train with a validation set (data.val_fraction), and predict "
+                "the population where single raters are predicted"
+            )
         return None if wanted is False else self.calibration
 
     @property

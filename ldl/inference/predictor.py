@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ldl.batch import without_half
 from ldl.collective import current_collective
@@ -17,6 +18,7 @@ from ldl.head import FittedHead
 from ldl.inference import pictures
 from ldl.inference.inputs import Inputs, prepared, read_instances
 from ldl.inference.predictions import Predictions
+from ldl.inference.raters import choose_raters
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
 from ldl.methods.torch_utils import library_defaults
@@ -150,7 +152,11 @@ class Predictor:
     @library_defaults()
     @torch.no_grad()
     def predict(
-        self, given: Any, faces: pictures.Points = None, detector: str | Path | Detector | None = None
+        self,
+        given: Any,
+        faces: pictures.Points = None,
+        detector: str | Path | Detector | None = None,
+        rater: Any = None,
     ) -> Predictions:
         """Predict instances.
 
@@ -166,23 +172,36 @@ class Predictor:
                 without it, whole images are used.
             detector: Face detector: ``mtcnn``, or an object of the protocol ``Detector``. Every detected face
                 is a row; see ``Predictions.facts``.
+            rater: Whose votes to predict, for a model of raters: the name of a rater, a sequence of names, one a row,
+                or a dict with the features of an unknown rater, such as ``{"age": 30, "gender": "f"}``; None predicts
+                the population of raters. A rater without training votes is the mean rater, with any features of
+                their own.
 
         Returns:
-            One row per instance, in the given order.
+            One row per instance, in the given order. Intervals and sets for single raters are those of the predicted
+            distribution, and are not calibrated: calibration counts the votes of the population. Names of raters are
+            in ``facts["rater"]``.
 
         Raises:
-            LDLError: The input has another shape or kind, a column is missing, the head takes no NaN, or no image shows
-                a face.
+            LDLError: The input has another shape or kind, a column is missing, the head takes no NaN, no image shows a
+                face, or a rater is unknown.
         """
         inputs = self._inputs(given, faces, detector)
+        chosen = {} if rater is None else choose_raters(self.task.raters, rater, inputs.size)
         starts = range(0, inputs.size, self.batch_size)
-        parts = [self._batch(inputs, np.arange(inputs.size)[k : k + self.batch_size]) for k in starts]
+        parts = [self._batch(inputs, np.arange(inputs.size)[k : k + self.batch_size], chosen) for k in starts]
         self.task.watch.check_finite(self.device, current_collective())
         if self.task.gives_maps:
             pictures.check_one_size([batch["prediction"][0] for batch in parts])
         columns = {name: np.concatenate([batch[name] for batch in parts]) for name in parts[0]}
         distribution, value = columns["prediction"], columns.get("predicted_value")
-        return Predictions(distribution, value, self.labels, inputs.names, self.task.calibration, inputs.facts)
+        calibration, facts = self.task.calibration, inputs.facts
+        if rater is not None:
+            assert self.task.raters is not None
+            calibration, numbers = None, chosen["as_rater"].numpy()
+            if "rater_features" not in chosen:
+                facts = {**facts, "rater": np.array(self.task.raters.names, object)[numbers]}
+        return Predictions(distribution, value, self.labels, inputs.names, calibration, facts)
 
     __call__ = predict
 
@@ -206,8 +225,9 @@ class Predictor:
         features = self.task.eval().features({"input": inputs.make(np.array([row])).to(self.device)})
         return self.task.head.evidence(features[0])
 
-    def _batch(self, inputs: Inputs, index: np.ndarray) -> dict[str, np.ndarray]:
+    def _batch(self, inputs: Inputs, index: np.ndarray, columns: dict[str, Tensor]) -> dict[str, np.ndarray]:
         batch = {"input": inputs.make(index), "index": torch.from_numpy(index), "weight": torch.ones(len(index))}
+        batch |= {name: column[index] for name, column in columns.items()}
         batch = {name: column.to(self.device) for name, column in batch.items()}
         with warnings.catch_warnings():
             # A step computes intervals of all levels; ``Predictions`` warns about the chosen one.

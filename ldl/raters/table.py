@@ -8,8 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldl.errors import LDLError, did_you_mean, some
+from ldl.tables.entries import spelling
+
 if TYPE_CHECKING:
     from ldl.data.tables.columns import Encoding
+
+
+def rater_numbers(names: Sequence[Any], known: Sequence[str], source: str, fix: str = "") -> np.ndarray:
+    """Return the number of each rater (n,), int64, by the names ``known`` (R,) to a model.
+
+    Args:
+        names: Names of raters, compared by their :func:`ldl.tables.entries.spelling`.
+        known: Name of each rater of the model.
+        source: Origin of the names, for messages.
+        fix: End of the message, with a semicolon before it.
+
+    Raises:
+        LDLError: The model has no rater of a name.
+    """
+    number_of = {spelling(name): number for number, name in enumerate(known)}
+    spelled = [spelling(name) for name in names]
+    if unknown := [name for name in dict.fromkeys(spelled) if name not in number_of]:
+        raise LDLError(
+            f"{source}: the model has no rater {some(unknown, 3)}{did_you_mean(unknown[0], number_of)}; it has the "
+            f"{len(known)} raters {some(known, 5)}{fix}"
+        )
+    return np.array([number_of[name] for name in spelled], np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from ldl.data.sources import known_source
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for
 from ldl.reports.files import ESCAPED, as_text, markdown
+from ldl.reports.raters import rater_model_in_words
 from ldl.reports.votes import raters_in_words
 from ldl.spec import to_spec
 from ldl.task import Task
@@ -112,6 +113,8 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
         ),
         "Results": f"On {sum(fold['n_test'] for fold in folds):,} test instances.\n\n{_results(results, task)}",
     }
+    if modelled := [fold for fold in folds if "rater_model" in fold]:
+        run_sections["Raters"] = rater_model_in_words(modelled, task.labels)
     usage = "No checkpoint was kept: train again to use it."
     if checkpoint is not None:
         path = json.dumps(checkpoint, ensure_ascii=False)

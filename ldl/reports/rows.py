@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.metrics.registry import INTERVAL_LEVELS
 from ldl.reports.files import below, lines, log_images, log_table, write_csv
+from ldl.reports.raters import describe_model, summarize_raters, write_raters
 from ldl.reports.votes import compare_with_raters, power_columns, worth_in_words
 
 TABLE_ROWS = 200
@@ -50,12 +52,14 @@ class Report(pl.Callback):
         rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set: the
             outputs of the steps of ``Task``, and the power curves of votes.
         raters: The comparison of the last test with annotators, or None; see :mod:`ldl.reports.votes`.
+        rater_table: The raters of the model after a test, or None; see :mod:`ldl.reports.raters`.
     """
 
     def __init__(self, folder: Path, draw: bool = True, quote: bool = False) -> None:
         self.folder, self.draw, self.quote = folder, draw, quote
         self.rows: dict[str, np.ndarray] = {}
         self.raters: dict[str, Any] | None = None
+        self.rater_table: pd.DataFrame | None = None
         self._batches: list[dict[str, Tensor]] = []
 
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
@@ -76,20 +80,35 @@ class Report(pl.Callback):
         if "votes" in self.rows and trainer.testing:
             self.rows |= power_columns(data_of(trainer), self.rows, pl_module.model_votes)
             self.raters = compare_with_raters(self.rows, pl_module.labels)
+        self.rater_table = describe_model(trainer, pl_module) if trainer.testing else None
         if trainer.is_global_zero:
             self.write(trainer, pl_module)
 
     on_predict_epoch_end = on_test_epoch_end
 
     def write(self, trainer: pl.Trainer, task: Any) -> None:
-        """Write ``predictions.csv``; a subclass that only collects ``rows`` writes nothing."""
+        """Write ``predictions.csv`` and ``raters.csv``; a subclass that only collects ``rows`` writes nothing."""
         columns = self._columns(trainer, task)
         write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()), self.quote)
+        if self.rater_table is not None:
+            write_raters(self.folder / "raters.csv", self.rater_table, self.quote)
+
+    def entries(self, task: Any) -> dict[str, Any]:
+        """Return entries of the last test for its fold in ``results.json``: annotators, and the model of raters."""
+        entries = {} if self.raters is None else {"raters": self.raters}
+        if self.rater_table is not None:
+            entries["rater_model"] = summarize_raters(task.raters, self.rater_table)
+        return entries
 
     def _columns(self, trainer: pl.Trainer, task: Any) -> dict[str, np.ndarray]:
         data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()
         names, facts, groups = (getattr(data, name, None) for name in ("names", "facts", "group_names"))
-        return tabulate(self.rows, task.labels, names, levels, facts, task.calibration, groups)
+        return tabulate(self.rows, task.labels, names, levels, facts, self._calibration(task), groups)
+
+    def _calibration(self, task: Any) -> Conformal | None:
+        """Return the calibration of the rows; it does not hold for predictions of single raters."""
+        calibration: Conformal | None = task.calibration
+        return None if "as_rater" in self.rows else calibration
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
@@ -103,15 +122,18 @@ class Report(pl.Callback):
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
             with captioned(caption(pl_module.head, data_of(trainer), self.folder)), warn_on_error("charts/pictures"):
-                draw_each(self.folder, data_of(trainer), self.rows, pl_module.labels, pl_module.calibration)
+                draw_each(self.folder, data_of(trainer), self.rows, pl_module.labels, self._calibration(pl_module))
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
         fetch, names = partial(images_of, data), data and data.names
-        paths = charts.overview(folder, self.rows, task.labels, fetch, names, task.calibration)
+        paths = charts.overview(folder, self.rows, task.labels, fetch, names, self._calibration(task))
         if isinstance(data, LDLDataModule):
             order = task.head.chart_order(torch.from_numpy(self.rows["prediction"])).numpy()
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
+        if self.rater_table is not None:
+            with warn_on_error("charts/raters.png"):
+                paths["raters"] = charts.rater_differences(folder / "raters.png", self.rater_table, task.labels)
         return paths | draw_raters(self.folder, self.raters) | draw_learning(self.folder)
 
 

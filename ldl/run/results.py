@@ -37,16 +37,13 @@ def served(data: LDLDataModule, limit: int | float, batches: int | float) -> int
     return len(data.split.test) if is_whole else min(len(data.split.test), int(batches) * data.eval_batch_size)
 
 
-def fold_result(
-    data: LDLDataModule, logged: dict[str, Tensor], tested: int | None = None, raters: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the entry of one fold: number, sizes of the sets, leakage audits, metrics, comparison with annotators.
+def fold_result(data: LDLDataModule, logged: dict[str, Tensor], tested: int | None = None) -> dict[str, Any]:
+    """Return the entry of one fold: number, sizes of the sets, leakage audits and metrics.
 
     Args:
         data: The data module, set up.
         logged: Logged metrics; metrics that begin with ``test_`` are used.
         tested: Number of tested instances; None for the whole test set.
-        raters: Result of :func:`ldl.reports.votes.compare_with_raters`.
     """
     metrics = {name.removeprefix("test_"): float(value) for name, value in logged.items() if name.startswith("test_")}
     return {
@@ -57,7 +54,6 @@ def fold_result(
         "leak": data.leak,
         **({} if data.copied is None else {"copied": data.copied}),
         "metrics": ordered(metrics),
-        **({} if raters is None else {"raters": raters}),
     }
 
 

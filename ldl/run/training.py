@@ -133,8 +133,10 @@ def test(
 
     def conclude() -> None:
         tested = served(data, trainer.limit_test_batches, sum(trainer.num_test_batches))
-        reports = (each.raters for each in trainer.callbacks if isinstance(each, Report))  # type: ignore[attr-defined]
-        entry.update(fold_result(data, trainer.callback_metrics, tested, next(reports, None)))
+        entry.update(fold_result(data, trainer.callback_metrics, tested))
+        for report in trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(report, Report):
+                entry.update(report.entries(task))
         if write is not None:
             write(entry, seconds)
 

@@ -20,7 +20,6 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import numpy as np
 import pandas as pd
 import torch
-from ldl.reports.raters import describe_model
 from scipy.stats import spearmanr
 
 from benchmarks.common import rater_tables
@@ -35,6 +34,7 @@ from ldl.errors import LDLError
 from ldl.inference import Predictor
 from ldl.jobs.store import Key, Result, Store
 from ldl.raters import measure_groups
+from ldl.reports.raters import describe_model
 from ldl.run.parts import build_trainer
 from ldl.run.training import fit_and_test, seed_everything
 from ldl.search.candidates import NO_FILES
@@ -199,7 +199,7 @@ class Study:
                 trained.raters.to_csv(self._file(model, seed, fold, "csv"), index=False)
 
     def scores(self, model: str, seed: int) -> Result:
-        """Return the metrics of a model, a list over folds each, and its difference from ``bias`` by items."""
+        """Return the metrics of a model, a list over folds each."""
         rows = []
         for sample, predicted in zip(self.samples, self.predictions(model, seed)):
             rows.append(score(predicted, sample.votes_on(sample.split.test), sample.labels))
@@ -291,16 +291,8 @@ def describe_raters(table: pd.DataFrame, sample: Sample, population: np.ndarray)
     examples = []
     for rater in (order[0], order[len(order) // 2], order[-1]):
         row = table.loc[rater]
-        columns = ("informativeness", "informativeness_lower_90", "informativeness_upper_90")
-        examples.append(
-            [
-                int(row["votes"]),
-                float(bias[rater]),
-                float(low[rater]),
-                float(high[rater]),
-                *map(float, row[list(columns)]),
-            ]
-        )
+        informative = [float(row[f"informativeness{end}"]) for end in ("", "_lower_90", "_upper_90")]
+        examples.append([int(row["votes"]), float(bias[rater]), float(low[rater]), float(high[rater]), *informative])
     return {
         "raters": len(table),
         "std": float(bias.std()),
@@ -333,7 +325,7 @@ def jobs_of(name: str, out: Path, seeds: int, peers: bool) -> Iterator[tuple[Key
     for seed in range(seeds):
         for model in models:
             yield job("scores", model, seed, model=model, seed=seed)
-    for model in (model for model in models if model != REFERENCE):
+    for model in (model for model in models if SETS[name].published and model != REFERENCE):
         for against in (REFERENCE,) if peers else (REFERENCE, "item"):
             yield job("difference", model, against, seeds, model=model, against=against, seeds=seeds)
     if peers:
@@ -360,9 +352,7 @@ def main() -> None:
     if options.what != "report":
         return
     if rows := store.rows:
-        rows.sort(
-            key=lambda row: json.dumps({name: row.get(name) for name in ("what", "set", "model", "column", "seed")})
-        )
+        rows.sort(key=lambda row: (list(SETS).index(row["set"]), row["what"], json.dumps(row, sort_keys=True)))
         STORED.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     rows = json.loads(STORED.read_text(encoding="utf-8"))
     for block, write in rater_tables.TABLES.items():

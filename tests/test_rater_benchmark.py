@@ -107,10 +107,10 @@ def test_tables_are_those_of_the_stored_results(block: str) -> None:
 
 
 def made_up_votes(items: int = 40) -> pd.DataFrame:
-    """Return votes of four raters: labels follow a word of the text, and the last rater inverts them."""
+    """Return votes of four raters: labels follow a word of the text, and the last rater always votes 1."""
     words = ["kind", "rude"]
     rows = [
-        (f"i{item}", f"r{rater}", item % 2 if rater < 3 else 1 - item % 2, f"{words[item % 2]} {item}", "f")
+        (f"i{item}", f"r{rater}", item % 2 if rater < 3 else 1, f"{words[item % 2]} {item}", "f")
         for item in range(items)
         for rater in range(4)
     ]

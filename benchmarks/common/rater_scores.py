@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from ldl.metrics.single_votes import SCORES, score_votes
 from scipy.stats import norm
 
 from ldl.annotations import majority_accuracy
 from ldl.annotations.votes import SingleVotes
 from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.metrics import functional
+from ldl.metrics.single_votes import SCORES, score_votes
 
 VOTE_BINS = (0, 1, 10, 20, 40)
 """Least numbers of training votes of a rater, by which raters are sorted."""

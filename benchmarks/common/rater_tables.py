@@ -121,19 +121,14 @@ def table_of_peers(rows: Sequence[Result]) -> str:
 
 
 def table_of_features(rows: Sequence[Result]) -> str:
-    """Return what features of raters add to a model of raters."""
+    """Return what features of raters add."""
+    pairs = {"item": "features", "bias": "bias, features", "confusion": "confusion, features"}
     lines = []
     for name in sets_of(rows):
-        for model in ("bias", "confusion"):
-            if gap := difference(rows, name, f"{model}, features", model)[0]:
-                lines.append([name, TITLES[model], gap, difference(rows, name, "features", "item")[0]])
-    header = [
-        "set",
-        "model",
-        "with features, minus without (95%)",
-        "features without a vector per rater, minus item alone",
-    ]
-    return markdown(header, lines)
+        for model, described in pairs.items():
+            if gap := difference(rows, name, described, model)[0]:
+                lines.append([name, TITLES[model], gap])
+    return markdown(["set", "model", "NLL of a vote with features, minus without (95%)"], lines)
 
 
 def table_of_gains(rows: Sequence[Result]) -> str:

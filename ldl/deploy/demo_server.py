@@ -37,6 +37,7 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
             ``make_page``.
     """
     os.environ.update(PRIVATE)
+    _reach_this_machine_directly()
     gradio = import_gradio()
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -67,6 +68,13 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
             yield str(address)
         finally:
             page.close(verbose=False)
+
+
+def _reach_this_machine_directly() -> None:
+    """Let no proxy of the environment answer for this machine: gradio sends a request to its own page at the start."""
+    excluded = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    hosts = [*filter(None, excluded.split(",")), *HOSTS]
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(dict.fromkeys(hosts))
 
 
 @contextmanager

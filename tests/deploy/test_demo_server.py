@@ -34,6 +34,15 @@ def test_only_hosts_of_this_machine_are_answered(checkpoint: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_proxy_is_not_asked_for_this_machine(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("http_proxy", "http://127.0.0.1:9"), ("no_proxy", "intern.example"), ("NO_PROXY", "")):
+        monkeypatch.setenv(name, value)
+    with serving(checkpoint, 0) as address:
+        assert address.startswith("http://127.0.0.1:")
+    assert os.environ["no_proxy"] == os.environ["NO_PROXY"] == "intern.example,127.0.0.1,localhost"
+
+
+@pytest.mark.slow
 def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("facenet_pytorch", reason="pip install 'ldl[faces]'")
     photographs(ldl_data, tmp_path / "photographs")

@@ -57,13 +57,12 @@ class Votes(NamedTuple):
 
 
 class Peer(Protocol):
-    """A competing package, which is trained epoch by epoch.
+    """A competing package, which is trained epoch by epoch."""
 
-    Attributes:
-        module: The network with the parameters of the raters.
-    """
-
-    module: nn.Module
+    @property
+    def module(self) -> nn.Module:
+        """The network with the parameters of the raters."""
+        ...
 
     def train_epoch(self) -> None:
         """Train for one epoch."""
@@ -160,8 +159,9 @@ class CoNAL:
         rates = ((network, setting.lr), (raters, setting.lr * setting.factor))
         groups = [{"params": list(module.parameters()), "lr": lr} for module, lr in rates]
         self._optimizer = torch.optim.AdamW(groups, weight_decay=WEIGHT_DECAY)
-        order = np.argsort(votes.single.item, kind="stable")
-        self._single = SingleVotes(*(column[order] for column in votes.single[:3]), votes.single.names)
+        item, rater, label, names = votes.single
+        order = np.argsort(item, kind="stable")
+        self._single = SingleVotes(item[order], rater[order], label[order], names)
 
     def _rated(self, features: Tensor, item: Tensor, rater: Tensor) -> Tensor:
         logits = self.module["network"](features)

@@ -69,9 +69,11 @@ def difference(rows: Sequence[Result], name: str, model: str, against: str) -> t
     if len(ours) > 1:
         p = p_value(ours, other)
         return in_interval(float((ours - other).mean()), *difference_interval(ours, other)), f"{p:.3f}"
-    if stored := select(rows, what="difference", set=name, model=model, against=against):
-        latest = max(stored, key=lambda row: int(row["seeds"]))
-        return in_interval(latest["mean"], latest["low"], latest["high"]), ""
+    for pair, sign in (((model, against), 1), ((against, model), -1)):
+        if stored := select(rows, what="difference", set=name, model=pair[0], against=pair[1]):
+            latest = max(stored, key=lambda row: int(row["seeds"]))
+            low, high = sorted((sign * latest["low"], sign * latest["high"]))
+            return in_interval(sign * latest["mean"], low, high), ""
     return f"{float((ours - other).mean()):+.4f}", ""
 
 
@@ -86,7 +88,7 @@ def scope(rows: Sequence[Result], models: Sequence[str]) -> str:
                 seeds.setdefault(row["model"], set()).add(row["seed"])
             counts = sorted({len(each) for each in seeds.values()})
             split = f"{folds} folds" if folds > 1 else "the published split"
-            parts.append(f"{name}: {split}, {' to '.join(map(str, counts))} seeds.")
+            parts.append(f"{name}: {split}, {' to '.join(map(str, counts))} {'seed' if counts == [1] else 'seeds'}.")
     return " ".join(parts)
 
 

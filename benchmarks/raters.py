@@ -224,7 +224,7 @@ class Study:
             pooled = [self.pooled(each, seed) for seed in range(seeds)]
             losses.append(np.mean([nll_of(predicted.votes, votes.label) for predicted, votes in pooled], axis=0))
             item = pooled[0][1].item
-        mean, low, high = paired_difference(*losses, item)
+        mean, low, high = paired_difference(losses[0], losses[1], item)
         return {"mean": mean, "low": low, "high": high}
 
     def gains(self, model: str, seed: int) -> Result:
@@ -233,8 +233,8 @@ class Study:
         for sample, ours, item in zip(self.samples, self.predictions(model, seed), self.predictions("item", seed)):
             test, train = sample.votes_on(sample.split.test), sample.votes_on(sample.split.train)
             trained = np.bincount(train.rater, minlength=len(train.names))
-            nll = [nll_of(predicted.votes, test.label) for predicted in (ours, item)]
-            rows += gain_by_votes(*nll, test.rater, trained)
+            ours_nll, item_nll = (nll_of(predicted.votes, test.label) for predicted in (ours, item))
+            rows += gain_by_votes(ours_nll, item_nll, test.rater, trained)
         return {"bins": rows}
 
     def groups(self, column: str, seed: int) -> Result:

@@ -105,7 +105,7 @@ def table_of_models(rows: Sequence[Result]) -> str:
             lines.append([name, TITLES[model], numbers[0], gain, *numbers[1:]])
     titles = [title for title, _ in METRICS.values()]
     header = ["set", "model", titles[0], "difference from item alone (95%)", *titles[1:]]
-    return f"{scope(rows, models)}\n\n{markdown(header, lines)}"
+    return f"{scope(rows, OURS)}\n\n{markdown(header, lines)}"
 
 
 def table_of_peers(rows: Sequence[Result]) -> str:

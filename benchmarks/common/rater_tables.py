@@ -83,7 +83,8 @@ def scope(rows: Sequence[Result], models: Sequence[str]) -> str:
     for name in sets_of(rows):
         scored = [row for row in select(rows, what="scores", set=name) if row["model"] in models]
         if scored:
-            folds, seeds = len(scored[0]["nll"]), {}
+            folds = len(scored[0]["nll"])
+            seeds: dict[str, set[int]] = {}
             for row in scored:
                 seeds.setdefault(row["model"], set()).add(row["seed"])
             counts = sorted({len(each) for each in seeds.values()})

@@ -35,7 +35,7 @@ from ldl.raters.learning import (
     learn_votes,
     make_raters,
     observe_votes,
-    rated,
+    predict_votes,
     rater_options,
 )
 from ldl.raters.model import RaterModel, Raters, Shrinkage
@@ -76,8 +76,8 @@ class Task(Optimised):
         conformal: Units that calibrate intervals and sets: ``groups``, such as subjects, ``rows``, or ``none``.
         compile: Compile the training step of the ``head`` or of ``all`` with torch, or of ``none``.
         raters: Learn a model of each rater from single votes: ``bias`` adds a vector per rater to the logarithms of the
-            labels, or of ordinal labels shifts and scales the thresholds; ``confusion`` multiplies by a matrix per
-            rater; ``none`` learns distributions. Predictions are then the mean over the raters.
+            labels, and for ordinal labels also shifts and scales the thresholds; ``confusion`` multiplies by a matrix
+            per rater. Predictions are then the mean over the raters. ``none`` learns distributions.
         rater_shrinkage: Strength with which each rater is shrunk to the mean rater. Of several numbers, or the usual
             ones for None, validation chooses one.
         start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. The data's
@@ -298,7 +298,7 @@ class Task(Optimised):
         if self.raters is not None:
             if self._chooses_raters:
                 observe_votes(self.raters, distribution, batch, begins=batch_idx == 0)
-            distribution = rated(self.raters, distribution, batch)
+            distribution = predict_votes(self.raters, distribution, batch)
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
         if "vote" in batch and "rater" in batch and "as_rater" not in batch:

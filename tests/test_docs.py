@@ -299,8 +299,10 @@ def test_links(page: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python") and page.stem != "tutorial"], ids=name
-)  # see test_tutorial.py
+    "page",
+    [page for page in PAGES if blocks(page, "python") and page.stem not in ("tutorial", "raters")],
+    ids=name,
+)  # see test_tutorial.py and test_raters_guide.py
 def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page one after the other, in a folder of its own, with one epoch and few digits."""
     monkeypatch.chdir(tmp_path)

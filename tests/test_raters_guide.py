@@ -6,7 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from fakes.comments import comments, unequal_votes
@@ -21,7 +23,8 @@ pytestmark = [pytest.mark.usefixtures("blank_charts"), pytest.mark.slow]
 PAGE = (ROOT / "docs" / "guides" / "raters.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 FIT, COMPARE = (text for language, text in BLOCKS if not language)
-RESULTS, RATERS = (text for language, text in BLOCKS if language == "text")
+RESULTS, RATERS, PRINTED = (text for language, text in BLOCKS if language == "text")
+(CODE,) = (text for language, text in BLOCKS if language == "python")
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 
 
@@ -55,6 +58,16 @@ def test_the_run_finds_what_is_shown(folder: Path, capsys: pytest.CaptureFixture
         assert raters.loc[rater, "bias:rude"] == pytest.approx(float(bias), abs=0.02)
         assert raters.loc[rater, "informativeness"] == pytest.approx(float(informativeness), abs=0.03)
     assert raters["bias:rude"].idxmax() == "dee" and raters["informativeness"].idxmin() == "eli"
+
+
+def test_the_predictions_of_a_rater_are_as_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not (folder / "runs" / "raters").exists():
+        command([*shlex.split(FIT)[1:], *QUIET])
+    capsys.readouterr()
+    scope: dict[str, Any] = {}
+    exec(compile(CODE, "raters.md", "exec"), scope)
+    assert capsys.readouterr().out == PRINTED
+    np.testing.assert_allclose(scope["each"].distribution[1::2], scope["strict"].distribution[1::2], atol=1e-6)
 
 
 def test_the_comparison_prefers_a_model_of_raters(folder: Path) -> None:

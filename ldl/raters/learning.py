@@ -139,7 +139,7 @@ def observe_votes(raters: Raters, distribution: Tensor, batch: dict[str, Any], b
         raters.observe(distribution, batch["rater"], votes)
 
 
-def rated(raters: Raters, distribution: Tensor, batch: dict[str, Any]) -> Tensor:
+def predict_votes(raters: Raters, distribution: Tensor, batch: dict[str, Any]) -> Tensor:
     """Return the distributions (B, C) of the population, or of the raters ``as_rater`` (B,) of a batch.
 
     A rater -1 is the mean rater, or an unknown one with ``rater_features`` (B, F).

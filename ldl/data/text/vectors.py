@@ -43,7 +43,7 @@ def _from_file(texts: tuple[str, ...], options: TextOptions) -> np.ndarray:
         if not file.is_file():
             with replacing(file) as stream:
                 np.save(stream, find_encoder(options.encoder).encode(texts, options.tokens))
-        return np.load(file)
+        return np.load(file, allow_pickle=False)
 
 
 def _key(texts: tuple[str, ...], options: TextOptions) -> str:

@@ -9,7 +9,6 @@ training set of a fold, the vote NLL of held-out items chooses how long the head
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
@@ -25,6 +24,7 @@ import torch
 from scipy.stats import spearmanr
 
 from benchmarks.annotations import frozen
+from benchmarks.common.rater_sets import read_md_agreement, read_popquorn
 from benchmarks.common.script import launch, make_parser, write_block
 from ldl.annotations import (
     DirichletMixture,
@@ -39,6 +39,7 @@ from ldl.annotations import (
 from ldl.annotations.equivalence import compare
 from ldl.collective import Collective
 from ldl.data import CIFAR10H, FERPlus, TabularLDL
+from ldl.data.text.wordllama import WordLlama
 from ldl.edges.benchmark.votes import Tally, calibration_error
 from ldl.errors import LDLError
 from ldl.head import FittedHead
@@ -48,7 +49,7 @@ from ldl.methods.rows import Rows
 from ldl.reports.files import markdown
 from ldl.search.selection import Candidate, Selection, Setting, choose_and_test
 from ldl.search.statistics import difference_interval
-from ldl.validation.files import data_folder, find_path
+from ldl.validation.files import find_path
 
 FOLDS, SEEDS = 5, 3
 CLEAR = 0.95
@@ -171,46 +172,11 @@ def texts(folder: Path, name: str, read: Callable[[], pd.DataFrame], ordinal: bo
     )
 
 
-def popquorn() -> pd.DataFrame:
-    """Return the votes of POPQUORN, offensiveness from 1 to 5. Raises LDLError if they are absent."""
-    table = pd.read_csv(present("text/popquorn/offensiveness.csv"))
-    names = {"instance_id": "item", "user_id": "rater", "offensiveness": "label"}
-    return table.rename(columns=names).astype({"label": int})[["item", "rater", "label", "text"]]
-
-
-def md_agreement() -> pd.DataFrame:
-    """Return the votes of MD-Agreement, all three sets of the release. Raises LDLError if they are absent."""
-    rows = []
-    for part in ("train", "dev", "test"):
-        file = present(f"text/md_agreement/MD-Agreement_{part}.json")
-        for item, entry in json.loads(file.read_text(encoding="utf-8")).items():
-            votes = zip(entry["annotators"].split(","), entry["annotations"].split(","))
-            rows += [(f"{part}{item}", rater, label, entry["text"]) for rater, label in votes]
-    return pd.DataFrame(rows, columns=["item", "rater", "label", "text"])
-
-
-def present(name: str) -> Path:
-    """Return a file below the data folder. Raises LDLError if it is absent."""
-    path = data_folder() / name
-    if not path.is_file():
-        raise LDLError(f"no file at {path}; set LDL_DATA to the folder of the data")
-    return path
-
-
 def token_vectors(texts: Iterable[str]) -> np.ndarray:
     """Return the mean token vector of each text, scaled to length 1, (n, 256). Raises LDLError without the package."""
-    package = importlib.util.find_spec("wordllama")
-    if package is None or not package.submodule_search_locations or importlib.util.find_spec("tokenizers") is None:
-        raise LDLError("text needs pip install wordllama tokenizers")
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
-
-    folder = Path(package.submodule_search_locations[0])
-    [vectors] = load_file(folder / "weights" / "l2_supercat_256.safetensors").values()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
-    tokenizer.no_padding()
-    encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
-    means = np.stack([vectors[each.ids].astype(np.float64).mean(0) for each in encoded])
+    encoder = WordLlama()
+    encoded = encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    means = np.stack([encoder.vectors[each.ids].astype(np.float64).mean(0) for each in encoded])
     return means / np.linalg.norm(means, axis=1, keepdims=True)
 
 
@@ -224,9 +190,9 @@ def images(kind: type[CIFAR10H] | type[FERPlus], folder: Path, **options: Any) -
 STUDIES = {
     "LIDC": Study(nodules, "quantile_normal"),
     "POPQUORN": Study(
-        partial(texts, name="popquorn", read=popquorn, ordinal=True), raters=True, steps=(10, 30, 100, 300, 1000)
+        partial(texts, name="popquorn", read=read_popquorn, ordinal=True), raters=True, steps=(10, 30, 100, 300, 1000)
     ),
-    "MD-Agreement": Study(partial(texts, name="md_agreement", read=md_agreement, ordinal=False), raters=True),
+    "MD-Agreement": Study(partial(texts, name="md_agreement", read=read_md_agreement, ordinal=False), raters=True),
     "CIFAR-10H": Study(partial(images, CIFAR10H)),
     "FER+": Study(partial(images, FERPlus)),
     "LIDC, forest": Study(nodules, forest=True),

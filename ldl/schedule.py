@@ -141,8 +141,9 @@ class Optimised(pl.LightningModule):
         tuned = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
         raters = [] if self.raters is None else list(self.raters.parameters())
         optimizer = self.optimizer(parameter_groups(self.parameters(), tuned, self.backbone.lr, self.lr, raters))
-        for group in optimizer.param_groups[-1:] if raters else ():
-            group["lr"] = max(group["lr"], RATER_LR)
+        if raters:
+            of_raters = optimizer.param_groups[-1]
+            of_raters["lr"] = max(of_raters["lr"], RATER_LR)
         if self.lr_scheduler is None:
             _warn_unused_monitor(None, self.lr_monitor)
             return optimizer

@@ -130,7 +130,7 @@ def test_predictions_of_all_folds_are_put_into_the_order_of_the_votes(
     (tmp_path / "predictions").mkdir()
     for fold, sample in enumerate(study.samples):
         test = sample.votes_on(sample.split.test)
-        counts = rater_scores.counts_of(test, len(sample.split.test), 2)
+        counts = test.counts(len(sample.split.test), 2)
         predicted = Predictions(counts / counts.sum(1, keepdims=True), np.eye(2)[test.label])
         np.savez(tmp_path / "predictions" / f"made up_CoNAL_0_{fold}.npz", **predicted._asdict(), chosen="{}")
     pooled, votes = study.pooled("CoNAL", 0)

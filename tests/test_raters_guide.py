@@ -14,7 +14,7 @@ import pytest
 from fakes.comments import comments, unequal_votes
 from fakes.paths import ROOT
 
-pytest.importorskip("wordllama")
+pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
 
 from ldl.command.console import command
 

@@ -12,7 +12,7 @@ import pytest
 from fakes.comments import comments, save
 from fakes.paths import ROOT
 
-pytest.importorskip("wordllama")
+pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
 
 from ldl.command.console import command
 from ldl.deploy.demo_server import serving

@@ -149,7 +149,7 @@ def test_the_example_from_audit_to_predictions(ldl: Installed) -> None:
 
 def test_text_with_votes_to_a_served_prediction(ldl: Installed) -> None:
     """One command each on made-up comments, without a network, with a model of raters."""
-    pytest.importorskip("wordllama")
+    pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
     save(ldl.folder)
     offline = {"HF_HUB_OFFLINE": "1", "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     data = ["--data.path=comments.csv", "--data.votes=votes.csv"]

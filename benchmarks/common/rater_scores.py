@@ -31,13 +31,6 @@ class Predictions(NamedTuple):
     votes: np.ndarray
 
 
-def counts_of(single: SingleVotes, items: int, labels: int) -> np.ndarray:
-    """Return the numbers of votes (items, labels) for each label."""
-    counts = np.zeros((items, labels))
-    np.add.at(counts, (single.item, single.label), 1)
-    return counts
-
-
 def nll_of(distributions: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Return the negative log-likelihoods (V,) of votes by their distributions (V, C), in nats."""
     return np.asarray(-np.log(np.maximum(distributions[np.arange(len(label)), label].astype(float), KL_FLOOR)))
@@ -58,7 +51,7 @@ def score(predictions: Predictions, single: SingleVotes, labels: LabelSpace) -> 
         ``accuracy``, that of the majority label.
     """
     items = len(predictions.population)
-    counts = counts_of(single, items, len(labels))
+    counts = single.counts(items, len(labels))
     # Every vote is an item of its own.
     scores = score_votes(
         torch.from_numpy(predictions.votes).unsqueeze(1), torch.from_numpy(single.label[:, None]), labels
@@ -80,7 +73,7 @@ def score(predictions: Predictions, single: SingleVotes, labels: LabelSpace) -> 
 
 def base_rates(single: SingleVotes, train: np.ndarray, test: np.ndarray, labels: int) -> Predictions:
     """Return the mean shares of the training items as the prediction for every test item."""
-    counts = counts_of(single.take(train), len(train), labels)
+    counts = single.take(train).counts(len(train), labels)
     mean = (counts / counts.sum(1, keepdims=True)).mean(0)
     votes = len(single.take(test).item)
     return Predictions(np.tile(mean, (len(test), 1)), np.tile(mean, (votes, 1)))

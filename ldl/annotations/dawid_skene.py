@@ -102,7 +102,7 @@ class DawidSkene:
 
 def _shares(votes: SingleVotes, items: int, labels: int) -> np.ndarray:
     """Return the shares of the votes on each item (N, C), uniform for an item without votes."""
-    counts = np.bincount(votes.item * labels + votes.label, minlength=items * labels).reshape(items, labels)
+    counts = votes.counts(items, labels)
     counts = counts + (counts.sum(1, keepdims=True) == 0)
     return counts / counts.sum(1, keepdims=True)
 

@@ -42,6 +42,11 @@ class SingleVotes(NamedTuple):
         kept = item >= 0
         return SingleVotes(item[kept], self.rater[kept], self.label[kept], self.names)
 
+    def counts(self, items: int, labels: int) -> np.ndarray:
+        """Return the number of votes (items, labels) on each of ``items`` items for each of ``labels`` labels."""
+        cells = np.bincount(self.item * labels + self.label, minlength=items * labels)
+        return cells.reshape(items, labels)
+
     def relabel(self, places: np.ndarray) -> SingleVotes:
         """Return the votes with the label ``places[k]`` in place of the label k."""
         return self._replace(label=places[self.label])

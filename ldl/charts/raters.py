@@ -62,7 +62,7 @@ def rater_differences(path: Path, table: pd.DataFrame, labels: LabelSpace) -> Pa
 def _draw_intervals(axis: Axes, table: pd.DataFrame, name: str) -> None:
     """Draw a quantity of each rater with its interval."""
     line = np.arange(len(table))
-    low, high = (next(iter(table.filter(regex=f"^{name}_{end}_").to_numpy().T)) for end in ("lower", "upper"))
+    low, high = (table.filter(regex=f"^{name}_{end}_").iloc[:, 0] for end in ("lower", "upper"))
     axis.hlines(line, low, high, color=PREDICTED, alpha=0.4, linewidth=3 if len(table) <= MOST_NAMES else 1)
     axis.scatter(table[name], line, s=_dot(len(table)), color=PREDICTED, linewidths=0, zorder=3)
 

@@ -18,7 +18,7 @@ from ldl.inference.inputs import Inputs, read_instances
 from ldl.inference.pictures import whole
 from ldl.options import buffer, option, options
 from ldl.raters.table import rater_numbers
-from ldl.tables import open_named
+from ldl.tables import CsvTable, Parquet, open_named
 from ldl.tables.roles import usual_columns
 from ldl.validation.files import check_found
 
@@ -84,12 +84,14 @@ class TableFile(Unlabelled):
         Raises:
             LDLError: The column is absent, or names no rater in some row, or another one than ``names``.
         """
-        file = check_found(self.find(self.path), self.path)
-        if self.rater_column == POPULATION or (column := self._column_of_raters(file)) is None:
+        if self.rater_column == POPULATION:
             return
-        fix = f"--data.rater_column {POPULATION} predicts the population"
-        table = open_named(file)
+        file = check_found(self.find(self.path), self.path)
+        table = open_named(file, lambda row: self.rater_column is not None or bool(usual_columns(row, "rater")))
+        if (column := self._column_of_raters(table, file)) is None:
+            return
         assert table is not None
+        fix = f"--data.rater_column {POPULATION} predicts the population"
         raters = list(map(str, table.groups(column, f"which names no rater; {fix}")))
         numbers = rater_numbers(raters, names, f"{file}, column {column!r}", f"; {fix}")
         if process_rank() == 0 and "as_rater" not in self.columns:
@@ -97,13 +99,13 @@ class TableFile(Unlabelled):
         self.columns = {**self.columns, "as_rater": torch.from_numpy(numbers)}
         self.facts = {**self.facts, "rater": np.array(raters, object)}
 
-    def _column_of_raters(self, file: Path) -> str | None:
-        features = self.trained[2].get("features") or []
-        table = open_named(file, lambda row: self.rater_column in row or bool(usual_columns(row, "rater")))
+    def _column_of_raters(self, table: CsvTable | Parquet | None, file: Path) -> str | None:
+        """Return the column of the raters of a table, or None. Raises LDLError for a file without named columns."""
         if self.rater_column is not None:
             if table is None:
                 raise LDLError(f"{file} has no names of columns for data.rater_column; save it as .csv or .parquet")
             return self.rater_column
+        features = self.trained[2].get("features") or []
         usual = () if table is None else usual_columns(table.header, "rater")
         return next((name for name in usual if name not in features), None)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ldl.annotations.votes import SingleVotes
+from ldl.raters.table import find_raters
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +53,7 @@ def vote_columns(
     """
     order = np.argsort(single.item, kind="stable")
     starts = np.concatenate([[0], np.bincount(single.item, minlength=size).cumsum()])
-    number_of = {name: number for number, name in enumerate(names)}
-    numbers = np.array([number_of.get(str(name), -1) for name in single.names], np.int64)
+    numbers = find_raters(single.names, names)
     first = torch.from_numpy(starts.astype(np.int64))
     return {
         "rater": VoteColumn(torch.from_numpy(numbers[single.rater[order]]), first, in_training),

@@ -160,6 +160,5 @@ def agreement_with_others(votes: SingleVotes, raters: int) -> np.ndarray:
 
     same = count("item", "label") - count("item", "rater", "label")
     others = count("item") - count("item", "rater")
-    sums = (np.bincount(votes.rater, numbers, minlength=raters) for numbers in (same, others))
-    agreed, total = sums
+    agreed, total = (np.bincount(votes.rater, numbers, minlength=raters) for numbers in (same, others))
     return np.divide(agreed, total, out=np.full(raters, np.nan), where=total > 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,20 @@ if TYPE_CHECKING:
     from ldl.data.tables.columns import Encoding
 
 
+def find_raters(names: Iterable[Any], known: Sequence[str]) -> np.ndarray:
+    """Return the number of each rater (n,), int64, by the names ``known`` (R,) to a model; -1 for another rater.
+
+    Names are compared by their :func:`ldl.tables.entries.spelling`.
+    """
+    number_of = {spelling(name): number for number, name in enumerate(known)}
+    return np.array([number_of.get(spelling(name), -1) for name in names], np.int64)
+
+
 def rater_numbers(names: Sequence[Any], known: Sequence[str], source: str, fix: str = "") -> np.ndarray:
     """Return the number of each rater (n,), int64, by the names ``known`` (R,) to a model.
 
     Args:
-        names: Names of raters, compared by their :func:`ldl.tables.entries.spelling`.
+        names: Names of raters, compared as by :func:`find_raters`.
         known: Name of each rater of the model.
         source: Origin of the names, for messages.
         fix: End of the message, with a semicolon before it.
@@ -27,14 +36,13 @@ def rater_numbers(names: Sequence[Any], known: Sequence[str], source: str, fix: 
     Raises:
         LDLError: The model has no rater of a name.
     """
-    number_of = {spelling(name): number for number, name in enumerate(known)}
-    spelled = [spelling(name) for name in names]
-    if unknown := [name for name in dict.fromkeys(spelled) if name not in number_of]:
+    numbers = find_raters(names, known)
+    if unknown := list(dict.fromkeys(spelling(name) for name, number in zip(names, numbers) if number < 0)):
         raise LDLError(
-            f"{source}: the model has no rater {some(unknown, 3)}{did_you_mean(unknown[0], number_of)}; it has the "
+            f"{source}: the model has no rater {some(unknown, 3)}{did_you_mean(unknown[0], known)}; it has the "
             f"{len(known)} raters {some(known, 5)}{fix}"
         )
-    return np.array([number_of[name] for name in spelled], np.int64)
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from ldl.data.loader import serve
 from ldl.labels import LabelSpace
 from ldl.raters import Raters
 from ldl.raters.description import tabulate_raters
+from ldl.raters.table import find_raters
 from ldl.reports.files import as_text, write_csv
 
 
@@ -61,8 +62,7 @@ def _predict_rows(trainer: pl.Trainer, task: Any, data: LDLDataModule, rows: np.
 
 def _numbered_as(votes: SingleVotes, raters: Raters) -> SingleVotes:
     """Return the votes of the raters of a model, with its numbers of them."""
-    number_of = {name: number for number, name in enumerate(raters.names)}
-    numbers = np.array([number_of.get(str(name), -1) for name in votes.names], np.int64)[votes.rater]
+    numbers = find_raters(votes.names, raters.names)[votes.rater]
     kept = numbers >= 0
     return SingleVotes(votes.item[kept], numbers[kept], votes.label[kept], np.array(raters.names, object))
 

@@ -61,6 +61,7 @@ def counts_of(annotations: Annotations) -> np.ndarray:
     counts = np.zeros(annotations.counts.shape)
     assert annotations.single is not None
     np.add.at(counts, (annotations.single.item, annotations.single.label), 1)
+    np.testing.assert_array_equal(annotations.single.counts(*counts.shape), counts)
     return counts
 
 

@@ -195,7 +195,7 @@ def test_only_pages_of_faces_mention_faces(of_faces: bool, tmp_path: Path) -> No
 
 
 def test_a_column_of_text_has_a_text_box(tmp_path: Path) -> None:
-    pytest.importorskip("wordllama")
+    pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
     table, votes = comments(40)
     shares = pd.crosstab(votes["id"], votes["label"], normalize="index").to_numpy()
     fitted = LDLRegressor(Softmax(), text_columns="comment", epochs=2).fit(table[["comment", "length"]], shares)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from fakes.comments import comments
 
-pytest.importorskip("wordllama")
+pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
 
 from ldl.data.text import find_encoder
 from ldl.deploy.export import export

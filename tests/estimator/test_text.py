@@ -10,7 +10,7 @@ import pytest
 from fakes.comments import LABELS, comments
 from sklearn.base import clone
 
-pytest.importorskip("wordllama")
+pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
 
 from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor

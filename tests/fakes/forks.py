@@ -23,6 +23,7 @@ from torch.distributed.run import config_from_args, parse_args
 from torch.multiprocessing import _prctl_pr_set_pdeathsig  # type: ignore[attr-defined]
 
 from fakes.paths import ROOT
+from fakes.processes import run_here
 from ldl.command import main
 from ldl.data.loader import end_server
 from ldl.run.resume import last_of
@@ -321,3 +322,14 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, bytes]]:
 
 def _entries(path: Path) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def run_in_one_and_two(options: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+    """Run a command line in one process and in two, and return the ``results.json`` of both.
+
+    The runs are ``one`` and ``two`` below ``folder``. The options leave out devices, strategy and run directory.
+    """
+    run_here([*options, "--run_dir", str(folder / "one")], folder)
+    two = [*options, "--trainer.devices", "2", "--trainer.strategy", "ddp", "--run_dir", str(folder / "two")]
+    run_several([two], folder)
+    return [json.loads((folder / name / "results.json").read_text()) for name in ("one", "two")]

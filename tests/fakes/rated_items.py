@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from ldl.checkpoint import CHECKPOINT_KEY
 from ldl.data import TabularLDL
 from ldl.head import Head
 from ldl.labels import LabelSpace
@@ -128,3 +130,22 @@ def write_items(items: RatedItems, folder: Path, **options: Any) -> TabularLDL:
     votes.to_csv(folder / "votes.csv", index=False)
     usual = {"folds": 4, "val_fraction": 0.25, "batch_size": 32}
     return TabularLDL(path=str(folder / "items.csv"), votes=str(folder / "votes.csv"), **{**usual, **options})
+
+
+def made_trainer(epochs: int = 2, **options: Any) -> pl.Trainer:
+    """A trainer in float64 without files, unless ``options`` change it."""
+    usual: dict[str, Any] = {
+        "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
+        "enable_checkpointing": False, "use_distributed_sampler": False, "precision": "64-true",
+    }  # fmt: skip
+    return pl.Trainer(max_epochs=epochs, **{**usual, **options})
+
+
+def assert_same(one: Path, two: Path, tolerance: float = 0.0) -> None:
+    """Weights, the chosen strength and the replay buffer of two checkpoints are equal."""
+    first, second = (torch.load(path, weights_only=True) for path in (one, two))
+    assert first[CHECKPOINT_KEY]["raters"] == second[CHECKPOINT_KEY]["raters"]
+    assert first["state_dict"].keys() == second["state_dict"].keys()
+    for part in ("state_dict", "leaf_update"):
+        for name, tensor in first.get(part, {}).items():
+            torch.testing.assert_close(second[part][name], tensor, rtol=tolerance, atol=tolerance, msg=name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
-from fakes.forks import run_several
-from fakes.processes import assert_close, run_here
+from fakes.forks import run_in_one_and_two
+from fakes.processes import assert_close
 from fakes.rated_items import LABELS, ORDERED, biased, rate, write_items
 from torch import Tensor
 
@@ -236,10 +235,7 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
     options += ["--model.head", "Softmax", "--model.raters", "bias", "--trainer.max_epochs", "2"]
     options += ["--data.val_fraction", "0.25", "--data.batch_size", "11", "--trainer.precision", "64-true"]
     options += ["--trainer.enable_progress_bar", "false", "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"]
-    run_here([*options, "--run_dir", str(tmp_path / "one")], tmp_path)
-    two = [*options, "--trainer.devices", "2", "--trainer.strategy", "ddp", "--run_dir", str(tmp_path / "two")]
-    run_several([two], tmp_path)
-    one, other = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two"))
+    one, other = run_in_one_and_two(options, tmp_path)
     assert "rater_nll" in one["mean"]
     assert_close(one["mean"], other["mean"])
     with (tmp_path / "one" / "metrics.csv").open() as file:

@@ -14,7 +14,7 @@ import pytorch_lightning as pl
 import torch
 from fakes.forks import Ranks
 from fakes.image_votes import voted
-from fakes.rated_items import LABELS, biased, rate, write_items
+from fakes.rated_items import LABELS, assert_same, biased, made_trainer, rate, write_items
 
 from ldl.annotations import SingleVotes
 from ldl.backbones.base import Identity
@@ -50,30 +50,12 @@ def made_task(head: str = "softmax", kind: str = "bias", **options: Any) -> Task
     return Task(HEADS[head](), optimizer=lambda groups: torch.optim.SGD(groups, lr=0.1), raters=kind, **options)
 
 
-def made_trainer(epochs: int = 2, **options: Any) -> pl.Trainer:
-    usual: dict[str, Any] = {
-        "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
-        "enable_checkpointing": False, "use_distributed_sampler": False, "precision": "64-true",
-    }  # fmt: skip
-    return pl.Trainer(max_epochs=epochs, **{**usual, **options})
-
-
 def fitted(folder: Path, epochs: int = 2, data: Any = None, task: Task | None = None, **options: Any) -> Task:
     """A task after a fit, whose checkpoint is ``folder / "last.ckpt"``."""
     task, trainer = task or made_task(), made_trainer(epochs, **options)
     trainer.fit(task, datamodule=data or made_data(folder))
     trainer.save_checkpoint(folder / "last.ckpt")
     return task
-
-
-def assert_same(one: Path, two: Path, tolerance: float = 0.0) -> None:
-    """Weights, the chosen strength and the replay buffer of two checkpoints are equal."""
-    first, second = (torch.load(path, weights_only=True) for path in (one, two))
-    assert first[CHECKPOINT_KEY]["raters"] == second[CHECKPOINT_KEY]["raters"]
-    assert first["state_dict"].keys() == second["state_dict"].keys()
-    for part in ("state_dict", "leaf_update"):
-        for name, tensor in first.get(part, {}).items():
-            torch.testing.assert_close(second[part][name], tensor, rtol=tolerance, atol=tolerance, msg=name)
 
 
 @pytest.mark.parametrize("head", HEADS)

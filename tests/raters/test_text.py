@@ -10,8 +10,9 @@ import pytorch_lightning as pl
 import torch
 from fakes.comments import comments, save
 from fakes.forks import Ranks
+from fakes.rated_items import assert_same, made_trainer
 
-pytest.importorskip("wordllama")
+pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
 
 from ldl.checkpoint import CHECKPOINT_KEY
 from ldl.data import TabularLDL
@@ -22,11 +23,6 @@ from ldl.heads import Softmax
 from ldl.inference import Predictor
 from ldl.task import Task
 
-OPTIONS = {
-    "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
-    "enable_checkpointing": False, "use_distributed_sampler": False,
-}  # fmt: skip
-
 
 def fit(folder: Path, epochs: int, resumed: Path | None = None, dropout: float = 0.0, **options: object) -> Task:
     """Fit text and raters of ``folder``'s parent, and write ``folder / "last.ckpt"``."""
@@ -35,19 +31,20 @@ def fit(folder: Path, epochs: int, resumed: Path | None = None, dropout: float =
     data = TabularLDL(path=table, votes=votes, text_columns="auto", batch_size=11, folds=3, val_fraction=0.25)
     pl.seed_everything(0, verbose=False)
     task = Task(Softmax(dropout=dropout, hidden=[4]), optimizer=torch.optim.AdamW, raters="bias")
-    trainer = pl.Trainer(max_epochs=epochs, **{**OPTIONS, **options})
+    trainer = made_trainer(epochs, **{"precision": "32-true", **options})
     trainer.fit(task, datamodule=data, ckpt_path=resumed)
     trainer.save_checkpoint(folder / "last.ckpt")
     return task
 
 
-def assert_same(one: Path, two: Path, tolerance: float) -> None:
+def assert_same_run(one: Path, two: Path, tolerance: float = 0.0) -> None:
     """The weights, and the descriptions of the raters and of the text, of two checkpoints are equal."""
-    first, second = (torch.load(folder / "last.ckpt", weights_only=True) for folder in (one, two))
-    assert first[CHECKPOINT_KEY]["raters"] == second[CHECKPOINT_KEY]["raters"]
-    assert first[CHECKPOINT_KEY]["preprocessing"]["encoding"] == second[CHECKPOINT_KEY]["preprocessing"]["encoding"]
-    for name, tensor in first["state_dict"].items():
-        torch.testing.assert_close(second["state_dict"][name], tensor, rtol=tolerance, atol=tolerance, msg=name)
+    first, second = (folder / "last.ckpt" for folder in (one, two))
+    assert_same(first, second, tolerance)
+    encodings = [
+        torch.load(file, weights_only=True)[CHECKPOINT_KEY]["preprocessing"]["encoding"] for file in (first, second)
+    ]
+    assert encodings[0] == encodings[1]
 
 
 def test_a_resumed_run_ends_as_the_whole_one(tmp_path: Path) -> None:
@@ -55,7 +52,7 @@ def test_a_resumed_run_ends_as_the_whole_one(tmp_path: Path) -> None:
     fit(tmp_path / "whole", 4, dropout=0.3)
     fit(tmp_path / "part", 2, dropout=0.3)
     fit(tmp_path / "resumed", 4, tmp_path / "part" / "last.ckpt", dropout=0.3)
-    assert_same(tmp_path / "whole", tmp_path / "resumed", 0.0)
+    assert_same_run(tmp_path / "whole", tmp_path / "resumed")
 
 
 @pytest.mark.slow
@@ -66,7 +63,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     fit(tmp_path / "one", 3, precision="64-true")
     assert ranks.wait() == 0, (tmp_path / "log.txt").read_text()[-3000:]
     assert ranks.end(), "processes stayed"
-    assert_same(tmp_path / "one", tmp_path / "two", 1e-6)
+    assert_same_run(tmp_path / "one", tmp_path / "two", 1e-6)
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fakes.forks import run_several
-from fakes.processes import assert_close, run_here
+from fakes.forks import run_in_one_and_two
+from fakes.processes import assert_close
 from fakes.rater_votes import Seen, VotedRows
 
 from ldl import charts
@@ -203,10 +203,7 @@ def test_two_processes_report_what_one_does(tmp_path: Path) -> None:
     options = ["--data", "fakes.rater_votes.VotedRows", "--data.val_fraction", "0.2", "--data.subjects", "70"]
     options += ["--model.head", "fakes.rater_votes.Seen", "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"]
     options += ["--data.batch_size", "23", "--trainer.enable_progress_bar", "false", "--trainer.precision", "64-true"]
-    run_here([*options, "--run_dir", str(tmp_path / "one")], tmp_path)
-    two = [*options, "--trainer.devices", "2", "--trainer.strategy", "ddp", "--run_dir", str(tmp_path / "two")]
-    run_several([two], tmp_path)
-    one, other = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two"))
+    one, other = run_in_one_and_two(options, tmp_path)
     assert_close(one["mean"], other["mean"])
     assert_close(one["raters"], other["raters"])
     saved = [torch.load(tmp_path / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("one", "two")]

@@ -395,9 +395,9 @@ def describe(frame: Any, fill: bool, text: TextOptions = USUAL_TEXT) -> str:
 
 
 def _describe_text(name: str, entries: Any, text: TextOptions) -> str:
-    width = download_encoder(text.encoder).width
-    cut, missing = count_cut(entries.dropna(), text), int(entries.isna().sum())
-    more = [f"{cut} rows cut after {token_limit(text)} tokens"] * bool(cut) + [f"{missing} rows without text"] * bool(
-        missing
-    )
-    return f"text {name!r} ({', '.join([f'{width} features by {text.encoder}', *more])})"
+    facts = [f"{download_encoder(text.encoder).width} features by {text.encoder}"]
+    if cut := count_cut(entries.dropna(), text):
+        facts.append(f"{cut} rows cut after {token_limit(text)} tokens")
+    if missing := int(entries.isna().sum()):
+        facts.append(f"{missing} rows without text")
+    return f"text {name!r} ({', '.join(facts)})"

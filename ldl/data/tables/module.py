@@ -258,7 +258,7 @@ class GroupedRows(ScaledRows):
         category_columns: Names or patterns of columns that are categories although they hold numbers, such as codes.
         text_columns: Names or patterns of columns of text, which an encoder turns into vectors; ``auto`` takes the
             columns with a usual name, such as ``text`` or ``comment``.
-        text_encoder: Encoder of text: ``wordllama``, the mean of token vectors, or the folder or name of a model of
+        text_encoder: Encoder of text: ``wordllama``, which pools token vectors, or the folder or name of a model of
             sentence-transformers.
         text_tokens: Largest number of tokens of a text, of which the rest is cut.
 

@@ -19,7 +19,7 @@ def fresh() -> Iterator[None]:
 
 
 def test_an_encoder_is_loaded_once() -> None:
-    pytest.importorskip("wordllama")
+    pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
     assert find_encoder("wordllama") is find_encoder("wordllama")
     assert (find_encoder("wordllama").name, find_encoder("wordllama").width) == ("wordllama", 768)
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from fakes.comments import comments, save
 
-pytest.importorskip("wordllama")
+pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
 
 from ldl.command import main
 from ldl.command.console import command

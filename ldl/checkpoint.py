@@ -122,7 +122,6 @@ def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], 
     try:
         _compare_shapes(make, dict(state))
         model = make()
-        _complete(model, state)
         check_weights(model, state)
         model.load_state_dict(state)
         return model
@@ -140,15 +139,8 @@ def _compare_shapes(make: Callable[[], nn.Module], state: dict[str, Any]) -> Non
         if isinstance(error, LDLError) or "meta" not in str(error):
             raise
         return  # a plugin's build computes with numbers
-    _complete(model, state)
     check_weights(model, state)
     check_memory(model, state)
-
-
-def _complete(model: nn.Module, state: dict[str, Any]) -> None:
-    for name, module in model.named_modules():
-        if complete := getattr(module, "complete_state", None):
-            complete(state, f"{name}.")
 
 
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:

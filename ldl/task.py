@@ -11,7 +11,7 @@ import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor, nn
 
-from ldl.backbones.base import Backbone, Identity, WholeImages
+from ldl.backbones.base import Backbone, Identity, WholeImages, show_inputs
 from ldl.backbones.frozen import serve_frozen
 from ldl.batch import convert_inputs_only, global_rows, learned_pixels, loss_scale, normalised_alone
 from ldl.batch import mixup as mix_pairs
@@ -47,7 +47,7 @@ from ldl.validation.finite import DeferredChecks, note_loss, note_prediction
 from ldl.validation.setup import (
     PlainBatches,
     begin_from,
-    check_bags,
+    check_features_of,
     check_images,
     check_missing,
     check_settings,
@@ -166,7 +166,7 @@ class Task(Optimised):
             return
         check_images(self.head, self.backbone, isinstance(self.backbone, WholeImages))
         width = self.backbone.build(tuple(input_shape), load_weights)
-        check_bags(self.head, self.backbone.gives_bags)
+        check_features_of(self.head, self.backbone)
         check_memory(self.head, width, labels)
         self.head.build(width, labels)
         check_built(self.head, width, labels)
@@ -200,6 +200,8 @@ class Task(Optimised):
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
                 self.train_values = data.train_values if self.labels.kind == "ordinal" and not self.gives_maps else None
+            if stage == "fit":
+                show_inputs(self.backbone, data)
             serve_frozen(self.backbone, self.trainer)
         elif self.input_shape is None:
             raise LDLError("Task has no labels; pass Trainer.fit a data module of ldl, or call task.build first")
@@ -219,7 +221,7 @@ class Task(Optimised):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return distributions (B, ..., C) of inputs (B, ...) scaled as in training; ``Predictor`` takes raw inputs."""
-        distribution = self.head(self._as_bags(self.backbone(inputs)))
+        distribution = self.backbone.mean_of_members(self.head(self._as_bags(self.backbone(inputs))))
         distribution = distribution if self.raters is None else self.raters.population(distribution)
         return temper(distribution, self.temperature)
 
@@ -252,12 +254,14 @@ class Task(Optimised):
             if isinstance(data := getattr(self._trainer, "datamodule", None), LDLDataModule):
                 target = data.learned_target(self.head, features, target)
             features, target = learned_pixels(features, target, batch)
+            target, value = self.backbone.for_members(features, target, batch.get("value"))
             if not self.kept_contract:
                 check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
             if self.raters is None:
-                losses = compute_loss(self.head, Rows(features, target, batch.get("value"), weight))
+                losses = compute_loss(self.head, Rows(features, target, value, weight))
             else:
                 losses, target = learn_votes(self.raters, self.head, features, batch, weight)
+                (target,) = self.backbone.for_members(features, target)
             if not self.kept_contract:
                 check_losses(self.head, losses)
                 self.kept_contract = True
@@ -289,6 +293,8 @@ class Task(Optimised):
         padded = batch.get("padded")
         global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
+        distribution = self.backbone.mean_of_members(distribution)
+        value = None if value is None else self.backbone.mean_of_members(value)
         if self.raters is not None:
             value = None  # a head estimates it for the distribution before the raters
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))

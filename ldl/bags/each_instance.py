@@ -40,7 +40,7 @@ class EachInstance(Backbone):
                 f"EachInstance needs bags (instances, ...), got inputs of shape {input_shape}; leave EachInstance out"
             )
         width = self.backbone.build(input_shape[1:], load_weights)
-        if self.backbone.gives_maps or self.backbone.gives_bags:
+        if self.backbone.gives_maps or self.backbone.gives_bags or self.backbone.gives_members:
             raise LDLError(
                 f"EachInstance.backbone {type(self.backbone).__name__} must give one row of features per instance, as "
                 "Timm, HOG and Haar without window do"

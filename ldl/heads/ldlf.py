@@ -231,8 +231,8 @@ class LDLF(AlternatingHead):
 
     @torch.no_grad()
     def evidence(self, features: Tensor) -> Evidence:
-        """Return the leaves of one instance (F,), weighted by routing probability over all trees."""
-        weights = self.route(features) / self.trees
+        """Return the leaves of one instance, (F,) or (k, F) of k members, weighted by routing probability."""
+        weights = self.route(features).reshape(-1, *self.leaves.shape[:2]).mean(0) / self.trees
         trees, leaves = weights.shape
         names = [f"tree {tree}, leaf {leaf}" for tree in range(trees) for leaf in range(leaves)]
         return weigh(names, weights.flatten(), self.leaves.flatten(0, 1))

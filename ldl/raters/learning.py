@@ -103,7 +103,7 @@ def learn_votes(
     Args:
         raters: The model of raters.
         head: The head.
-        features: (B, F).
+        features: (B, F), or (B, k, F) of the k members of an ensemble.
         batch: The batch, with ``rater`` and ``vote`` (B, V).
         weight: (B,) weights of the items, or None.
 
@@ -116,6 +116,7 @@ def learn_votes(
             "(B, V)"
         )
     outputs = head.log_outputs(features)
+    outputs["log_p"] = outputs["log_p"].flatten(1, -2)
     losses = raters.loss(outputs, batch["rater"], batch["vote"], weight)
     if "memory" in outputs:
         losses["memory"] = outputs["memory"]

@@ -30,6 +30,7 @@ MAX_TENSORS, TENSORS_PER_FILE = 2**30, 16
 SCALINGS: dict[str, dict[str, str]] = {
     "none": {},
     "standard": {"mean": "F", "scale": "F"},
+    "robust": {"mean": "F", "scale": "F"},
     "hellinger": {"mean": "F", "scale": "F"},
     "quantile_normal": {"quantiles": "Q F", "references": "Q"},
     "quantile_uniform": {"quantiles": "Q F", "references": "Q"},
@@ -137,11 +138,15 @@ def check_spec(spec: Any, where: str) -> None:
 def check_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Check saved tensors against the state of a model.
 
-    The buffers of a submodule whose attribute ``resizes`` is true may have any shape.
+    The buffers of a submodule whose attribute ``resizes`` is true may have any shape. A submodule with a method
+    ``complete_state`` may complete the state, or take its shape from it, first.
 
     Raises:
         LDLError: A tensor is missing, unknown, or has another shape or kind of number.
     """
+    for where, member in module.named_modules():
+        if complete := getattr(member, "complete_state", None):
+            complete(state, f"{where}." if where else "")
     current = module.state_dict()
     resizable = {
         f"{where}.{name}" if where else name

@@ -65,13 +65,19 @@ def check_images(head: Head, backbone: nn.Module, whole: bool) -> None:
         )
 
 
-def check_bags(head: Head, bags: bool) -> None:
-    """Raise LDLError for a head of single instances if the data are bags."""
+def check_features_of(head: Head, backbone: Any) -> None:
+    """Raise LDLError for a head that cannot learn from what a built backbone returns: bags, or members."""
     name = type(head).__name__
-    if bags and not head.takes_bags:
+    if backbone.gives_bags and not head.takes_bags:
         by_gradient = not isinstance(head, AlternatingHead | FittedHead)
         pooled = f"pool it with --model.head Bagged --model.head.head {name}, or use" if by_gradient else "use"
         raise LDLError(f"{name} takes single instances, and the data are bags; {pooled} MILBoost")
+    if backbone.gives_members and (isinstance(head, FittedHead) or head.takes_bags):
+        how = "takes bags" if head.takes_bags else "is fitted in one go"
+        raise LDLError(
+            f"{name} {how}, and the members of {type(backbone).__name__} learn with a head by gradient; use the "
+            "backbone Identity"
+        )
 
 
 def check_missing(head: Head, missing: bool) -> None:

@@ -21,13 +21,17 @@ from ldl.data.tables.distinct import LARGEST_FLOAT32, learn, merged, offset, off
 from ldl.errors import LDLError
 from ldl.validation.checkpoint import SCALINGS
 
-Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"]
+Scaling = Literal["standard", "robust", "hellinger", "quantile_normal", "quantile_uniform", "none"]
 CONSTANT = 1e-12
-"""A standard deviation below this share of the largest feature is rounding noise, not a scale."""
+"""A standard deviation, or distance of quartiles, below this share of the feature is rounding noise, not a scale."""
 CROWDED = 0.01
 """Share of different fractions of a feature that rounding to float32 may merge: their last digits are noise."""
 SORTED_BYTES = 2**29
 """Bytes of the columns that are sorted at a time."""
+SOFT_LIMIT = 3.0
+"""Magnitude that features of the scaling ``robust`` approach, and do not reach."""
+ALMOST = 1 - 1e-6
+"""Share of this magnitude from which numbers count as equal: they are 2,000 times the distance of the quartiles away."""
 
 
 @dataclass
@@ -38,14 +42,22 @@ class FeatureScaler:
         kind: ``standard``: mean 0 and standard deviation 1; a feature that is constant in training is only centred.
             ``hellinger``: square roots, centred and divided by one number, so that Euclidean distances are Hellinger
             distances; for histograms and other non-negative features. ``quantile_normal``, ``quantile_uniform``: ranks
-            mapped to a normal or uniform distribution of standard deviation 1, for skewed features. ``none``: no
-            scaling, but a feature whose numbers float32 would merge, such as times in seconds, is centred.
+            mapped to a normal or uniform distribution of standard deviation 1, for skewed features. ``robust``: less the
+            median, divided by the distance of the quartiles, or by half the range if the quartiles are equal, and
+            then x / sqrt(1 + x^2 / 9), which stays between -3 and 3 (Holzmueller et al., Better by Default, 2024).
+            Features of two numbers become 0 and 0.95. ``none``: no scaling, but a feature whose numbers float32 would merge, such as times in seconds, is centred.
         clip: Largest magnitude of scaled features, or None.
     """
 
     kind: Scaling
     clip: float | None
     learned: dict[str, np.ndarray] = field(default_factory=dict, init=False)
+
+    @property
+    def _limit(self) -> float | None:
+        """Magnitude from which scaled numbers are equal on purpose, or None."""
+        soft = ALMOST * SOFT_LIMIT if self.kind == "robust" else None
+        return soft if self.clip is None else self.clip
 
     @property
     def _distribution(self) -> str:
@@ -56,7 +68,8 @@ class FeatureScaler:
 
         Args:
             train: (N, F) features.
-            weight: (N,) weights of the rows in means and deviations; quantiles count rows. None weighs equally.
+            weight: (N,) weights of the rows in means and deviations; quantiles count rows, also those of ``robust``. None
+                weighs equally.
             flags: (F,) which features are 0 or 1. Ranks would map them to the ends of the distribution, such as -5.2
                 and 5.2; instead they get the ranks of -1 and 1 in a normal distribution. None: no feature.
         """
@@ -83,6 +96,8 @@ class FeatureScaler:
             mean = mean_of(train)
             squares = np.square(train - mean)
             self._learn_hellinger(mean, np.sqrt(np.nanmean(squares) if weight is None else mean_of(squares).mean()))
+        elif self.kind == "robust":
+            self._learn_robust(train)
         elif self.kind == "standard":
             mean = mean_of(train)
             deviation = np.nanstd(train, 0) if weight is None else np.sqrt(mean_of(np.square(train - mean)))
@@ -98,8 +113,8 @@ class FeatureScaler:
             features: (N, F).
             rows: (n,) rising numbers of the training rows.
         """
-        if self._distribution:
-            self._fit_quantiles(features, rows)
+        if self._distribution or self.kind == "robust":
+            self._fit_columns(features, rows)
         elif self.kind != "none":
             self._fit_moments(features, rows)
 
@@ -125,16 +140,17 @@ class FeatureScaler:
         else:
             self._learn_standard(mean, np.sqrt(squares / count), largest)
 
-    def _fit_quantiles(self, features: RowFile, rows: np.ndarray) -> None:
+    def _fit_columns(self, features: RowFile, rows: np.ndarray) -> None:
         width, step = features.shape[1], max(1, SORTED_BYTES // (8 * len(rows)))
-        quantiles = []
+        parts = []
         for first in range(0, width, step):
             columns = np.empty((len(rows), min(step, width - first)))
             for start, block in features.blocks(rows):
                 columns[start : start + len(block)] = block[:, first : first + step]
             self.fit(columns)
-            quantiles.append(self.learned["quantiles"])
-        self.learned["quantiles"] = np.concatenate(quantiles, 1)
+            parts.append(self.learned)
+        for name in self.learned.keys() - {"references"}:
+            self.learned[name] = np.concatenate([part[name] for part in parts], -1)
 
     def keep_distinct(self, features: np.ndarray | RowFile, rows: np.ndarray) -> None:
         """Keep different numbers of a feature different in float32; call it after ``fit`` or ``fit_file``.
@@ -161,7 +177,7 @@ class FeatureScaler:
                 continue
             numbers = np.sort(numbers, axis=0)
             scaled = self._part(columns).transform(numbers)
-            equal = merged(numbers, scaled, self.clip)
+            equal = merged(numbers, scaled, self._limit)
             whole = ((numbers == np.round(numbers)) | np.isnan(numbers)).all(0)
             crowded = equal.sum(0) > CROWDED * (np.diff(numbers, axis=0) > 0).sum(0)
             if self.kind == "none" and self.clip is None:
@@ -191,6 +207,15 @@ class FeatureScaler:
     def _learn_standard(self, mean: np.ndarray, deviation: np.ndarray, largest: np.ndarray) -> None:
         self.learned = {"mean": mean, "scale": np.where(deviation <= CONSTANT * largest, 1.0, deviation)}
 
+    def _learn_robust(self, train: np.ndarray) -> None:
+        low, middle, high = np.nanquantile(train, (0.25, 0.5, 0.75), axis=0)
+        smallest, largest = np.fmin.reduce(train), np.fmax.reduce(train)
+        of_two = ((train == smallest) | (train == largest) | np.isnan(train)).all(0)
+        half = (largest - smallest) / 2
+        center = np.where(of_two, smallest, middle)
+        spread = np.where(of_two, 2 * half, np.where(high == low, half, high - low))
+        self._learn_standard(center, spread, np.abs(center))
+
     def transform(self, features: np.ndarray) -> np.ndarray:
         """Scale features (N, F). Raises LDLError for another number of features."""
         learned = self.learned.get("mean", self.learned.get("quantiles"))
@@ -212,6 +237,8 @@ class FeatureScaler:
         elif "mean" in self.learned:
             features = roots(features) if self.kind == "hellinger" else features
             features = (features - self.learned["mean"]) / self.learned["scale"]
+            if self.kind == "robust":
+                features = features / np.hypot(1, features / SOFT_LIMIT)
         features = features if self.clip is None else features.clip(-self.clip, self.clip)
         return features + offset(numbers, self.learned) if "knots" in self.learned else features
 
@@ -327,6 +354,8 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
     elif "mean" in learned:
         features = features.sqrt() if kind == "hellinger" else features
         features = (features - learned["mean"]) / learned["scale"]
+        if kind == "robust":
+            features = features / torch.hypot(torch.ones_like(features), features / SOFT_LIMIT)
     features = features if clip is None else features.clamp(-clip, clip)
     if "knots" not in learned:
         return features
@@ -336,6 +365,7 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
     matches = torch.arange(features.shape[1], device=columns.device)[:, None] == columns
     sources = torch.where(matches.any(1), matches.long().argmax(1), len(columns))
     return features + torch.cat([added, torch.zeros_like(numbers[:, :1])], 1).index_select(1, sources)
+
 
 
 def normal_quantile(share: Tensor) -> Tensor:

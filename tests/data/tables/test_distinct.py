@@ -66,7 +66,7 @@ def test_order_and_number_are_kept(name: str, kind: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     level=st.floats(-1e13, 1e13), steps=st.lists(st.floats(1e-4, 1e9), min_size=1, max_size=60),
-    kind=st.sampled_from(["none", "standard", "quantile_uniform"]), repeats=st.integers(1, 2),
+    kind=st.sampled_from(["none", "standard", "robust", "quantile_uniform"]), repeats=st.integers(1, 2),
 )  # fmt: skip
 def test_any_column(level: float, steps: list[float], kind: Any, repeats: int) -> None:
     column = np.repeat(level + np.r_[0.0, np.cumsum(steps)], repeats)

@@ -51,7 +51,26 @@ def test_hellinger_keeps_distances() -> None:
         scaler.transform(np.array([[-1.0, 0, 0, 0, 0, 0]]))
 
 
-@pytest.mark.parametrize("kind", ["standard", "quantile_normal", "quantile_uniform", "none"])
+def test_robust_scaling_by_hand() -> None:
+    """Quartiles, half the range without them, features of two numbers and constants; the limit of 3 is not reached."""
+    columns = {
+        "quartiles 2 and 4, one far away": [1.0, 2, 3, 4, 1e300],
+        "quartiles equal": [0.0, 0, 0, 0, 8],
+        "three numbers": [0.0, 0, 0, 1, 2],
+        "two numbers": [5.0, 7, 5, 5, np.nan],
+        "constant": [3.0, 3, 3, 3, 3],
+    }
+    table = np.array(list(columns.values())).T
+    scaler = FeatureScaler("robust", None)
+    scaler.fit(table)
+    plain = np.array([[-1, -0.5, 0, 0.5, 1e9], [0, 0, 0, 0, 1], [0, 0, 0, 1, 2], [0, 1, 0, 0, np.nan], [0] * 5]).T
+    wanted = plain / np.sqrt(1 + plain**2 / 9)
+    np.testing.assert_allclose(scaler.transform(table), wanted, rtol=1e-12)
+    learned = {name: torch.from_numpy(array) for name, array in scaler.learned.items()}
+    np.testing.assert_allclose(scale(torch.from_numpy(table), "robust", None, learned).numpy(), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["standard", "robust", "quantile_normal", "quantile_uniform", "none"])
 def test_state_comes_back_without_unpickling(kind: str) -> None:
     scaler = _scaled(kind)
     file = io.BytesIO()
@@ -118,7 +137,7 @@ CSV = "a,b,label:x,label:y\n1,,0.5,0.5\n2,nan,0.25,0.75\n3,4,1,0\nNA,5,0,1\n"
 NAN = np.nan
 
 
-@pytest.mark.parametrize("kind", ["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"])
+@pytest.mark.parametrize("kind", ["standard", "robust", "hellinger", "quantile_normal", "quantile_uniform", "none"])
 def test_what_is_missing_stays_so_and_the_rest_is_scaled_by_what_is_known(kind: str) -> None:
     random = np.random.default_rng(0)
     features = random.exponential(size=(50, 3))

@@ -30,7 +30,7 @@ MAX_TENSORS, TENSORS_PER_FILE = 2**30, 16
 SCALINGS: dict[str, dict[str, str]] = {
     "none": {},
     "standard": {"mean": "F", "scale": "F"},
-    "robust": {"mean": "F", "scale": "F"},
+    "ranks": {"quantiles": "Q F", "references": "Q"},
     "hellinger": {"mean": "F", "scale": "F"},
     "quantile_normal": {"quantiles": "Q F", "references": "Q"},
     "quantile_uniform": {"quantiles": "Q F", "references": "Q"},

@@ -82,7 +82,7 @@ def test_constant_features_become_zero(table: Path, constant: float) -> None:
     assert bool(inputs(data, range(60)).isfinite().all())
 
 
-@pytest.mark.parametrize("scaling", ["standard", "robust", "quantile_normal", "quantile_uniform", "none"])
+@pytest.mark.parametrize("scaling", ["standard", "ranks", "quantile_normal", "quantile_uniform", "none"])
 def test_a_checkpoint_s_scaling_is_taken_over(table: Path, scaling: str) -> None:
     first, second = made(table, fold=0, scaling=scaling), made(table, fold=1, scaling=scaling)
     expected = inputs(first, range(60)).clone()

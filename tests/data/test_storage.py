@@ -102,7 +102,7 @@ def test_missing_and_histograms_are_scaled_the_same(tmp_path: Path) -> None:
     features[RNG.random(X.shape) < 0.1] = np.nan
     features[:, 3] = np.nan
     save_folder(tmp_path, features=features, labels=D)
-    for scaling in ("standard", "robust", "hellinger", "quantile_uniform"):
+    for scaling in ("standard", "ranks", "hellinger", "quantile_uniform"):
         options = {"scaling": scaling, "missing": "keep"}
         whole, disk = opened(tmp_path, **options), opened(tmp_path, **options, in_memory=0)
         assert disk.has_missing

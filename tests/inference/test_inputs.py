@@ -72,7 +72,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Predictor, Any]:
     return trained(tmp_path_factory.mktemp("rows"))
 
 
-@pytest.mark.parametrize("scaling", ["standard", "robust", "hellinger", "quantile_normal", "quantile_uniform", "none"])
+@pytest.mark.parametrize("scaling", ["standard", "ranks", "hellinger", "quantile_normal", "quantile_uniform", "none"])
 def test_every_scaling(scaling: str, tmp_path: Path) -> None:
     predictor, wanted = trained(tmp_path, scaling=scaling, clip=0.7)
     np.testing.assert_allclose(predictor(X).distribution, wanted, atol=1e-6)

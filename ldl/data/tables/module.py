@@ -43,9 +43,9 @@ class ScaledRows(LDLDataModule):
     Args:
         path: The file: as given, or relative to the data folder.
         scaling: Scaling of features, learned from the training rows of each fold: ``standard`` (mean 0, standard
-            deviation 1), ``robust`` (median 0, distance of the quartiles 1, large numbers drawn in to 3), ``hellinger``
-            (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform`` (ranks, mapped to such a
-            distribution), or ``none``.
+            deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
+            (ranks, mapped to such a distribution), ``ranks`` (the same, to a normal one, with ends at 3 and equal
+            numbers at their mean rank; for networks), or ``none``.
         clip: Largest magnitude of scaled features; None does not clip.
         missing: ``fill`` replaces missing numbers and dates of named columns by medians of the training rows and adds a
             feature that marks them; NaN in a matrix without named columns, or on disk, is an error. ``keep`` passes NaN

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor
 
@@ -21,17 +21,15 @@ from ldl.data.tables.distinct import LARGEST_FLOAT32, learn, merged, offset, off
 from ldl.errors import LDLError
 from ldl.validation.checkpoint import SCALINGS
 
-Scaling = Literal["standard", "robust", "hellinger", "quantile_normal", "quantile_uniform", "none"]
+Scaling = Literal["standard", "ranks", "hellinger", "quantile_normal", "quantile_uniform", "none"]
 CONSTANT = 1e-12
-"""A standard deviation, or distance of quartiles, below this share of the feature is rounding noise, not a scale."""
+"""A standard deviation below this share of the largest feature is rounding noise, not a scale."""
 CROWDED = 0.01
 """Share of different fractions of a feature that rounding to float32 may merge: their last digits are noise."""
 SORTED_BYTES = 2**29
 """Bytes of the columns that are sorted at a time."""
-SOFT_LIMIT = 3.0
-"""Magnitude that features of the scaling ``robust`` approach, and do not reach."""
-ALMOST = 1 - 1e-6
-"""Share of this magnitude from which numbers count as equal: they are 2,000 times the distance of the quartiles away."""
+LIMIT = 3.0
+"""Largest magnitude of a feature of the scaling ``ranks``."""
 
 
 @dataclass
@@ -42,10 +40,10 @@ class FeatureScaler:
         kind: ``standard``: mean 0 and standard deviation 1; a feature that is constant in training is only centred.
             ``hellinger``: square roots, centred and divided by one number, so that Euclidean distances are Hellinger
             distances; for histograms and other non-negative features. ``quantile_normal``, ``quantile_uniform``: ranks
-            mapped to a normal or uniform distribution of standard deviation 1, for skewed features. ``robust``: less the
-            median, divided by the distance of the quartiles, or by half the range if the quartiles are equal, and
-            then x / sqrt(1 + x^2 / 9), which stays between -3 and 3 (Holzmueller et al., Better by Default, 2024).
-            Features of two numbers become 0 and 0.95. ``none``: no scaling, but a feature whose numbers float32 would merge, such as times in seconds, is centred.
+            mapped to a normal or uniform distribution of standard deviation 1, for skewed features. The smallest and the
+            largest number go to its ends, +-5.2 for a normal one, however often they occur. ``ranks``: normal, too, but
+            equal numbers always get their mean rank, ends are at +-3, and features of two numbers become 0 and 1, so
+            that many zeros stay near 0. ``none``: no scaling, but a feature whose numbers float32 would merge, such as times in seconds, is centred.
         clip: Largest magnitude of scaled features, or None.
     """
 
@@ -54,24 +52,24 @@ class FeatureScaler:
     learned: dict[str, np.ndarray] = field(default_factory=dict, init=False)
 
     @property
-    def _limit(self) -> float | None:
-        """Magnitude from which scaled numbers are equal on purpose, or None."""
-        soft = ALMOST * SOFT_LIMIT if self.kind == "robust" else None
-        return soft if self.clip is None else self.clip
+    def _distribution(self) -> str:
+        """Distribution to which ranks are mapped; empty for another scaling."""
+        return {"quantile_normal": "normal", "quantile_uniform": "uniform", "ranks": "normal"}.get(self.kind, "")
 
     @property
-    def _distribution(self) -> str:
-        return self.kind.removeprefix("quantile_") if self.kind.startswith("quantile_") else ""
+    def _limit(self) -> float | None:
+        """Magnitude from which scaled numbers are equal on purpose, or None."""
+        return LIMIT if self.kind == "ranks" and self.clip is None else self.clip
 
     def fit(self, train: np.ndarray, weight: np.ndarray | None = None, flags: np.ndarray | None = None) -> None:
         """Learn from training rows, for each feature from its known numbers; NaN stays NaN.
 
         Args:
             train: (N, F) features.
-            weight: (N,) weights of the rows in means and deviations; quantiles count rows, also those of ``robust``. None
-                weighs equally.
-            flags: (F,) which features are 0 or 1. Ranks would map them to the ends of the distribution, such as -5.2
-                and 5.2; instead they get the ranks of -1 and 1 in a normal distribution. None: no feature.
+            weight: (N,) weights of the rows in means and deviations; quantiles count rows. None weighs equally.
+            flags: (F,) which features are 0 or 1. Quantiles would map them to the ends of the distribution, such as
+                -5.2 and 5.2; instead they get the ranks of -1 and 1 in a normal distribution. ``ranks`` finds features
+                of two numbers by itself. None: no feature.
         """
         present = ~np.isnan(train)
         if not present.all():
@@ -87,7 +85,9 @@ class FeatureScaler:
         if self._distribution:
             transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
             self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
-            if flags is not None:
+            if self.kind == "ranks":
+                self._draw_lines(train)
+            elif flags is not None:
                 low, high = ndtr(-1), ndtr(1)
                 line = (self.learned["references"] - low) / (high - low)
                 self.learned["quantiles"][:, flags] = line[:, None]
@@ -96,8 +96,6 @@ class FeatureScaler:
             mean = mean_of(train)
             squares = np.square(train - mean)
             self._learn_hellinger(mean, np.sqrt(np.nanmean(squares) if weight is None else mean_of(squares).mean()))
-        elif self.kind == "robust":
-            self._learn_robust(train)
         elif self.kind == "standard":
             mean = mean_of(train)
             deviation = np.nanstd(train, 0) if weight is None else np.sqrt(mean_of(np.square(train - mean)))
@@ -113,8 +111,8 @@ class FeatureScaler:
             features: (N, F).
             rows: (n,) rising numbers of the training rows.
         """
-        if self._distribution or self.kind == "robust":
-            self._fit_columns(features, rows)
+        if self._distribution:
+            self._fit_quantiles(features, rows)
         elif self.kind != "none":
             self._fit_moments(features, rows)
 
@@ -140,17 +138,16 @@ class FeatureScaler:
         else:
             self._learn_standard(mean, np.sqrt(squares / count), largest)
 
-    def _fit_columns(self, features: RowFile, rows: np.ndarray) -> None:
+    def _fit_quantiles(self, features: RowFile, rows: np.ndarray) -> None:
         width, step = features.shape[1], max(1, SORTED_BYTES // (8 * len(rows)))
-        parts = []
+        quantiles = []
         for first in range(0, width, step):
             columns = np.empty((len(rows), min(step, width - first)))
             for start, block in features.blocks(rows):
                 columns[start : start + len(block)] = block[:, first : first + step]
             self.fit(columns)
-            parts.append(self.learned)
-        for name in self.learned.keys() - {"references"}:
-            self.learned[name] = np.concatenate([part[name] for part in parts], -1)
+            quantiles.append(self.learned["quantiles"])
+        self.learned["quantiles"] = np.concatenate(quantiles, 1)
 
     def keep_distinct(self, features: np.ndarray | RowFile, rows: np.ndarray) -> None:
         """Keep different numbers of a feature different in float32; call it after ``fit`` or ``fit_file``.
@@ -201,20 +198,18 @@ class FeatureScaler:
         scaler.learned = {n: array if n == "references" else array[..., columns] for n, array in self.learned.items()}
         return scaler
 
+    def _draw_lines(self, train: np.ndarray) -> None:
+        """Make the quantiles of features of two numbers lines on which these numbers have the ranks of 0 and 1."""
+        smallest, largest = np.fmin.reduce(train), np.fmax.reduce(train)
+        of_two = ((train == smallest) | (train == largest) | np.isnan(train)).all(0) & (smallest < largest)
+        line = (self.learned["references"] - 0.5) / (ndtr(1) - 0.5)
+        self.learned["quantiles"][:, of_two] = (smallest + np.outer(line, largest - smallest))[:, of_two]
+
     def _learn_hellinger(self, mean: np.ndarray, scale: np.ndarray) -> None:
         self.learned = {"mean": mean, "scale": np.full_like(mean, scale if scale > 0 else 1.0)}
 
     def _learn_standard(self, mean: np.ndarray, deviation: np.ndarray, largest: np.ndarray) -> None:
         self.learned = {"mean": mean, "scale": np.where(deviation <= CONSTANT * largest, 1.0, deviation)}
-
-    def _learn_robust(self, train: np.ndarray) -> None:
-        low, middle, high = np.nanquantile(train, (0.25, 0.5, 0.75), axis=0)
-        smallest, largest = np.fmin.reduce(train), np.fmax.reduce(train)
-        of_two = ((train == smallest) | (train == largest) | np.isnan(train)).all(0)
-        half = (largest - smallest) / 2
-        center = np.where(of_two, smallest, middle)
-        spread = np.where(of_two, 2 * half, np.where(high == low, half, high - low))
-        self._learn_standard(center, spread, np.abs(center))
 
     def transform(self, features: np.ndarray) -> np.ndarray:
         """Scale features (N, F). Raises LDLError for another number of features."""
@@ -225,7 +220,9 @@ class FeatureScaler:
                 "give the data it was trained on"
             )
         numbers = features
-        if self._distribution:
+        if self.kind == "ranks":
+            features = ndtri(self._mean_ranks(features).clip(ndtr(-LIMIT), ndtr(LIMIT)))
+        elif self._distribution:
             transformer = QuantileTransformer(output_distribution=self._distribution).set_output(transform="default")
             transformer.quantiles_ = self.learned["quantiles"]
             transformer.references_ = self.learned["references"]
@@ -237,10 +234,16 @@ class FeatureScaler:
         elif "mean" in self.learned:
             features = roots(features) if self.kind == "hellinger" else features
             features = (features - self.learned["mean"]) / self.learned["scale"]
-            if self.kind == "robust":
-                features = features / np.hypot(1, features / SOFT_LIMIT)
         features = features if self.clip is None else features.clip(-self.clip, self.clip)
         return features + offset(numbers, self.learned) if "knots" in self.learned else features
+
+    def _mean_ranks(self, features: np.ndarray) -> np.ndarray:
+        """Return the shares of training rows below the features, (N, F); equal numbers get their mean."""
+        references, ranks = self.learned["references"], np.empty(features.shape)
+        for column, quantiles in enumerate(self.learned["quantiles"].T):
+            below = np.interp(-features[:, column], -quantiles[::-1], -references[::-1])
+            ranks[:, column] = (np.interp(features[:, column], quantiles, references) - below) / 2
+        return ranks
 
     def apply(self, features: np.ndarray, source: str, numbers: np.ndarray | None = None) -> Tensor:
         """Return scaled features (N, F) in float32; NaN stays NaN.
@@ -348,14 +351,15 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
         learned: Arrays that the scaler has learned, float64.
     """
     numbers = features
-    if kind.startswith("quantile_"):
+    if kind == "ranks":
+        ranks = _mean_ranks(features, learned["quantiles"], learned["references"])
+        features = normal_quantile(ranks).clamp(-LIMIT, LIMIT)
+    elif kind.startswith("quantile_"):
         ranks = _ranks(features, learned["quantiles"], learned["references"], kind == "quantile_normal")
         features = normal_quantile(ranks) if kind == "quantile_normal" else (ranks - 0.5) * 12**0.5
     elif "mean" in learned:
         features = features.sqrt() if kind == "hellinger" else features
         features = (features - learned["mean"]) / learned["scale"]
-        if kind == "robust":
-            features = features / torch.hypot(torch.ones_like(features), features / SOFT_LIMIT)
     features = features if clip is None else features.clamp(-clip, clip)
     if "knots" not in learned:
         return features
@@ -365,7 +369,6 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
     matches = torch.arange(features.shape[1], device=columns.device)[:, None] == columns
     sources = torch.where(matches.any(1), matches.long().argmax(1), len(columns))
     return features + torch.cat([added, torch.zeros_like(numbers[:, :1])], 1).index_select(1, sources)
-
 
 
 def normal_quantile(share: Tensor) -> Tensor:
@@ -387,18 +390,23 @@ def _ratio(x: Tensor, coefficients: tuple[tuple[float, ...], tuple[float, ...]])
 
 
 def _ranks(features: Tensor, quantiles: Tensor, references: Tensor, normal: bool) -> Tensor:
-    """Return the shares of training rows below the features, (N, F), from quantiles (Q, F); ties get the mean rank."""
-    last = len(references) - 1
-    after, before = (_count(features, quantiles, equal) for equal in (True, False))
-    low, high = (after - 1).clamp(0, last), before.clamp(0, last)
-    ranks = (
-        _between(features, quantiles, references, low, (low + 1).clamp_max(last))
-        + _between(features, quantiles, references, high, (high - 1).clamp_min(0))
-    ) / 2
+    """Return the shares of training rows below the features, (N, F); 0 and 1 at the ends, else ties get the mean."""
+    ranks = _mean_ranks(features, quantiles, references)
     margin = ENDS if normal else 0.0
     at_end = features + margin > quantiles[-1] if normal else features >= quantiles[-1]
     at_start = features - margin < quantiles[0] if normal else features <= quantiles[0]
     return torch.where(features.isnan(), features, torch.where(at_start, 0.0, torch.where(at_end, 1.0, ranks)))
+
+
+def _mean_ranks(features: Tensor, quantiles: Tensor, references: Tensor) -> Tensor:
+    """Return the shares of training rows below the features, (N, F), from quantiles (Q, F); ties get the mean rank."""
+    last = len(references) - 1
+    after, before = (_count(features, quantiles, equal) for equal in (True, False))
+    low, high = (after - 1).clamp(0, last), before.clamp(0, last)
+    return (
+        _between(features, quantiles, references, low, (low + 1).clamp_max(last))
+        + _between(features, quantiles, references, high, (high - 1).clamp_min(0))
+    ) / 2
 
 
 def _count(features: Tensor, quantiles: Tensor, equal: bool) -> Tensor:

@@ -51,26 +51,26 @@ def test_hellinger_keeps_distances() -> None:
         scaler.transform(np.array([[-1.0, 0, 0, 0, 0, 0]]))
 
 
-def test_robust_scaling_by_hand() -> None:
-    """Quartiles, half the range without them, features of two numbers and constants; the limit of 3 is not reached."""
+def test_ranks_by_hand() -> None:
+    """Ties get their mean rank, also at the ends; ends stay within 3; two numbers become 0 and 1."""
     columns = {
-        "quartiles 2 and 4, one far away": [1.0, 2, 3, 4, 1e300],
-        "quartiles equal": [0.0, 0, 0, 0, 8],
-        "three numbers": [0.0, 0, 0, 1, 2],
+        "distinct": [1.0, 2, 3, 4, 1e300],
+        "many zeros": [0.0, 0, 0, 7, 9],
         "two numbers": [5.0, 7, 5, 5, np.nan],
         "constant": [3.0, 3, 3, 3, 3],
     }
     table = np.array(list(columns.values())).T
-    scaler = FeatureScaler("robust", None)
+    scaler = FeatureScaler("ranks", None)
     scaler.fit(table)
-    plain = np.array([[-1, -0.5, 0, 0.5, 1e9], [0, 0, 0, 0, 1], [0, 0, 0, 1, 2], [0, 1, 0, 0, np.nan], [0] * 5]).T
-    wanted = plain / np.sqrt(1 + plain**2 / 9)
-    np.testing.assert_allclose(scaler.transform(table), wanted, rtol=1e-12)
+    share = np.array([[0, 0.25, 0.5, 0.75, 1], [0.25, 0.25, 0.25, 0.75, 1], [0.5] * 5, [0.5] * 5])
+    wanted = norm.ppf(share).clip(-3, 3)
+    wanted[2] = [0, 1, 0, 0, np.nan]
     learned = {name: torch.from_numpy(array) for name, array in scaler.learned.items()}
-    np.testing.assert_allclose(scale(torch.from_numpy(table), "robust", None, learned).numpy(), wanted, rtol=1e-12)
+    for scaled in (scaler.transform(table), scale(torch.from_numpy(table), "ranks", None, learned).numpy()):
+        np.testing.assert_allclose(scaled, wanted.T, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["standard", "robust", "quantile_normal", "quantile_uniform", "none"])
+@pytest.mark.parametrize("kind", ["standard", "ranks", "quantile_normal", "quantile_uniform", "none"])
 def test_state_comes_back_without_unpickling(kind: str) -> None:
     scaler = _scaled(kind)
     file = io.BytesIO()
@@ -137,7 +137,7 @@ CSV = "a,b,label:x,label:y\n1,,0.5,0.5\n2,nan,0.25,0.75\n3,4,1,0\nNA,5,0,1\n"
 NAN = np.nan
 
 
-@pytest.mark.parametrize("kind", ["standard", "robust", "hellinger", "quantile_normal", "quantile_uniform", "none"])
+@pytest.mark.parametrize("kind", ["standard", "ranks", "hellinger", "quantile_normal", "quantile_uniform", "none"])
 def test_what_is_missing_stays_so_and_the_rest_is_scaled_by_what_is_known(kind: str) -> None:
     random = np.random.default_rng(0)
     features = random.exponential(size=(50, 3))
@@ -157,7 +157,7 @@ def test_what_is_missing_stays_so_and_the_rest_is_scaled_by_what_is_known(kind: 
         alone = FeatureScaler(kind, None)  # type: ignore[arg-type]
         alone.fit(features[known, f : f + 1])
         expected = alone.transform(features[known, f : f + 1])[:, 0]
-        np.testing.assert_allclose(scaled[known, f], expected, atol=0.3 if "quantile" in kind else 1e-9)
+        np.testing.assert_allclose(scaled[known, f], expected, atol=1e-9 if kind in ("standard", "hellinger") else 0.3)
 
 
 def test_csv_files_say_it_in_several_ways(tmp_path: Path) -> None:

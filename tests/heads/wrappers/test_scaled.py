@@ -41,7 +41,7 @@ def test_contract() -> None:
     check_head(lambda: Scaled(AAKNN(3), "standard", clip=2.0))
 
 
-@pytest.mark.parametrize("scaling", ["quantile_normal", "quantile_uniform", "standard", "robust", "hellinger"])
+@pytest.mark.parametrize("scaling", ["quantile_normal", "quantile_uniform", "standard", "ranks", "hellinger"])
 def test_it_is_the_head_on_scaled_features(scaling: Any) -> None:
     features, target = problem()
     scaler = FeatureScaler(scaling, 2.0)

@@ -246,7 +246,7 @@ def test_codes_are_categories_on_demand(kind: str, tmp_path: Path) -> None:
         opened(tmp_path / f"films.{kind}", category_columns="zap")
 
 
-@pytest.mark.parametrize("scaling", ["standard", "robust", "quantile_normal", "quantile_uniform"])
+@pytest.mark.parametrize("scaling", ["standard", "ranks", "quantile_normal", "quantile_uniform"])
 def test_categories_stay_moderate_when_scaled(scaling: Any, tmp_path: Path) -> None:
     data = opened(save(tmp_path, films()), **OF_FILMS, scaling=scaling)
     assert data.encoding is not None and data.feature_names is not None

@@ -94,7 +94,7 @@ NAMES = {
     "ldl.backbones.PixelFeatures": "ldl.edges.pixel_features.PixelFeatures",
     "ldl.backbones.haar.MOST": "ldl.backbones.haar.MOST_RECTANGLES",
     "ldl.batch.keep_truth": "ldl.batch.convert_inputs_only",
-    "ldl.callbacks.calibration.LEAST": "ldl.callbacks.calibration.LEAST_UNITS",
+    "ldl.callbacks.calibration.LEAST": "ldl.protocols.LEAST_UNITS",
     "ldl.callbacks.drivers": "ldl.callbacks.build.head_callbacks",
     "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
     "ldl.callbacks.leaf_update.FIX": "ldl.callbacks.leaf_update.LEAF_FIX",

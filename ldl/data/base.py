@@ -116,7 +116,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         folds: Number of folds, for protocols that leave it open.
         fold: The test fold, from 0.
         fold_seed: Seed of the folds. The seed of the run does not change them.
-        val_fraction: Share of the training rows, or of their groups, for validation.
+        val_fraction: Share of the training rows, or of their groups, for validation. None takes a tenth to calibrate
+            intervals and sets, if that is at least 50 rows, and 9 groups where validation takes whole groups, and else
+            none (:func:`ldl.protocols.calibration_units`).
         balance: Strength of balanced sampling: 0 draws all rows equally, 1 makes all labels equally frequent.
 
     Attributes:
@@ -153,7 +155,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     folds: int = option(default=10, least=2, most=10_000, role="fold")
     fold: int = option(default=0, least=0, role="fold")
     fold_seed: int = option(default=0, least=0, most=2**32 - 1, role="fold")
-    val_fraction: float = option(default=0.1, least=0, below=1, role="validation")
+    val_fraction: float | None = option(
+        default=0.1, least=0, below=1, null="a tenth where rows suffice to calibrate", role="validation"
+    )
     balance: float = option(default=0.0, least=0, most=1, role="training")
 
     labels: LabelSpace = buffer()

@@ -17,6 +17,11 @@ from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
 from ldl.errors import LDLError
 
+LEAST_UNITS = 9
+"""Smallest number of rows or groups that can calibrate an interval of 90%."""
+CALIBRATION_ROWS = 50
+"""Smallest tenth of the training rows that is held out for calibration unless a share is given."""
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -27,15 +32,39 @@ class Fold:
     test: np.ndarray
 
 
+def calibration_units(rows: int, groups: int | None = None) -> int:
+    """Return how many training rows, or groups, are held out to calibrate a model if no share is given.
+
+    It is a tenth, if a tenth of the rows is at least ``CALIBRATION_ROWS`` and a tenth of the groups at least
+    ``LEAST_UNITS``, and else 0. Rows are rounded down to 49, 59, ...: if n + 1 is a multiple of ten, split conformal
+    intervals of 50, 80 and 90% have exactly their level (Vovk et al. 2005).
+
+    Args:
+        rows: Number of rows of training and validation.
+        groups: Number of their groups, if validation takes whole groups.
+    """
+    if rows // 10 < CALIBRATION_ROWS:
+        return 0
+    if groups is None:
+        return (rows // 10 + 1) // 10 * 10 - 1
+    return groups // 10 if groups // 10 >= LEAST_UNITS else 0
+
+
 def with_validation(
-    train: np.ndarray, test: np.ndarray, val_fraction: float, seed: int, fold: int = 0, groups: np.ndarray | None = None
+    train: np.ndarray,
+    test: np.ndarray,
+    val_fraction: float | None,
+    seed: int,
+    fold: int = 0,
+    groups: np.ndarray | None = None,
 ) -> Fold:
     """Split validation rows from the training rows at random.
 
     Args:
         train: Rows of training and validation.
         test: Rows of the test set.
-        val_fraction: Share of the training instances, or groups, for validation, in [0, 1); 0 for none.
+        val_fraction: Share of the training instances, or groups, for validation, in [0, 1); 0 for none, and None for
+            :func:`calibration_units`.
         seed: Random state, together with ``fold``.
         fold: Number of the fold.
         groups: (size,) group of every instance; validation then takes whole groups.
@@ -43,15 +72,21 @@ def with_validation(
     Raises:
         LDLError: ``val_fraction`` is out of its range, or a part would be empty.
     """
-    if not 0 <= val_fraction < 1:
+    if val_fraction is not None and not 0 <= val_fraction < 1:
         raise LDLError(f"val_fraction {val_fraction!r} must be in [0, 1)")
     train, test = np.sort(train), np.sort(test)
-    if not val_fraction:
-        return Fold(train, train[:0], test)
+    undivided = Fold(train, train[:0], test)
+    if val_fraction == 0:
+        return undivided
     owner = train if groups is None else groups[train]
     units = train if groups is None else distinct(owner)
     shuffled = np.random.default_rng([seed, fold]).permutation(units)
-    cut = int(round(val_fraction * len(units)))
+    if val_fraction is None:
+        cut = calibration_units(len(train), None if groups is None else len(units))
+        if not cut:
+            return undivided
+    else:
+        cut = int(round(val_fraction * len(units)))
     if not 0 < cut < len(units):
         unit_name = "instances" if groups is None else "groups"
         raise LDLError(f"val_fraction {val_fraction:g} of {len(units)} training {unit_name} leaves an empty part")
@@ -60,7 +95,7 @@ def with_validation(
 
 
 def kfold(
-    size: int, folds: int, fold: int, seed: int = 0, val_fraction: float = 0.0, groups: np.ndarray | None = None
+    size: int, folds: int, fold: int, seed: int = 0, val_fraction: float | None = 0.0, groups: np.ndarray | None = None
 ) -> Fold:
     """Return one fold of scikit-learn's ``KFold(folds, shuffle=True, random_state=seed)``.
 
@@ -69,7 +104,7 @@ def kfold(
         folds: Number of folds, at least 2.
         fold: The test fold, 0 to folds - 1.
         seed: Random state of the folds and of the validation rows.
-        val_fraction: Share of the training rows for validation, in [0, 1); 0 for none.
+        val_fraction: As of :func:`with_validation`.
         groups: (size,) group of every instance; folds then consist of whole groups.
 
     Raises:
@@ -87,7 +122,7 @@ def kfold(
 
 
 def published_split(
-    sets: np.ndarray, val_fraction: float, seed: int, fold: int = 0, groups: np.ndarray | None = None
+    sets: np.ndarray, val_fraction: float | None, seed: int, fold: int = 0, groups: np.ndarray | None = None
 ) -> Fold:
     """Return the rows of a published split; without a validation set, one is split from the training rows.
 

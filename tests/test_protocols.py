@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from ldl.errors import LDLError
-from ldl.protocols import Fold, kfold, leak, split_ratio
+from ldl.protocols import Fold, calibration_units, kfold, leak, split_ratio, with_validation
 
 
 @pytest.mark.parametrize("size", [10, 213, 2000])
@@ -32,6 +32,31 @@ def test_validation_is_cut_from_training_alone(val_fraction: float) -> None:
     assert not np.array_equal(cut.val, kfold(213, 10, 3, seed=1, val_fraction=val_fraction).val)
     # Spread over the file, not one end of it.
     assert cut.val.min() < 60 and cut.val.max() > 150
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "units"),
+    [
+        *[(1, None, 0), (499, None, 0), (500, None, 49), (589, None, 49), (590, None, 59), (10_000, None, 999)],
+        *[(900, 89, 0), (900, 90, 9), (499, 400, 0), (900, 199, 19), (900, 900, 90)],
+    ],
+)
+def test_a_tenth_calibrates_where_it_suffices(rows: int, groups: int | None, units: int) -> None:
+    assert calibration_units(rows, groups) == units
+    owner = None if groups is None else np.random.default_rng(0).permutation(np.arange(rows) % groups)
+    fold = with_validation(np.arange(rows), np.arange(0), None, 0, groups=owner)
+    assert len(fold.val if owner is None else np.unique(owner[fold.val])) == units
+    assert np.array_equal(np.sort(np.concatenate([fold.train, fold.val])), np.arange(rows))
+    if owner is not None:
+        assert not set(owner[fold.train]) & set(owner[fold.val])
+
+
+def test_held_out_rows_make_the_usual_levels_exact() -> None:
+    """With n rows, a split conformal interval has a coverage of ceil((n + 1) level) / (n + 1)."""
+    for rows in range(500, 3000, 7):
+        held = calibration_units(rows)
+        assert 0.8 * rows / 10 < held <= rows / 10
+        assert all((held + 1) * percent % 100 == 0 for percent in (50, 80, 90))
 
 
 @pytest.mark.parametrize("kind", ["numbers", "names"])

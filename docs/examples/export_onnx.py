@@ -122,5 +122,4 @@ plt.show()
 # ## Where to go next
 #
 # [Export a model](../guides/export.md) lists inputs and outputs.
-# [Exported models](../results/export.md) has the speed. [A page for a trained
-# model](../guides/demo.md) serves a model in the browser.
+# [A page for a trained model](../guides/demo.md) serves a model in the browser.

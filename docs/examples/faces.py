@@ -144,5 +144,5 @@ plt.show()
 #
 # [Faces](../guides/faces.md) trains networks with pretrained weights and finds
 # faces in photographs. [Splits and leakage](../concepts/splits-and-leakage.md)
-# shows why a person must not be in training and test. [Face
-# results](../results/faces.md) has real data.
+# shows why a person must not be in training and test.
+# [Benchmarks](../results/index.md#ages-of-faces) has results on FG-NET.

@@ -20,15 +20,13 @@ from ldl.methods.conformal import Conformal
 from ldl.methods.temperature import fit_temperature, temper
 from ldl.metrics.functional import kl
 from ldl.moved import old_names
+from ldl.protocols import LEAST_UNITS
 from ldl.validation.checkpoint import CALIBRATION_KEY
 
 __getattr__ = old_names(__name__)
 
 Units = Literal["groups", "rows", "none"]
 """Units of the calibration of intervals; ``none`` calibrates nothing."""
-
-LEAST_UNITS = 9
-"""Smallest number of rows or groups that can calibrate an interval of 90%."""
 
 
 class Calibrate(pl.Callback):

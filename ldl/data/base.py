@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 import pytorch_lightning as pl
@@ -116,7 +116,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         folds: Number of folds, for protocols that leave it open.
         fold: The test fold, from 0.
         fold_seed: Seed of the folds. The seed of the run does not change them.
-        val_fraction: Share of the training rows, or of their groups, for validation.
+        val_fraction: Share of the training rows, or of their groups, for validation. None takes a tenth to calibrate
+            intervals and sets, if that is at least 50 rows, and 9 groups where validation takes whole groups, and else
+            none (:func:`ldl.protocols.calibration_units`).
         balance: Strength of balanced sampling: 0 draws all rows equally, 1 makes all labels equally frequent.
 
     Attributes:
@@ -153,7 +155,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     folds: int = option(default=10, least=2, most=10_000, role="fold")
     fold: int = option(default=0, least=0, role="fold")
     fold_seed: int = option(default=0, least=0, most=2**32 - 1, role="fold")
-    val_fraction: float = option(default=0.1, least=0, below=1, role="validation")
+    val_fraction: float | None = option(
+        default=0.1, least=0, below=1, null="a tenth where rows suffice to calibrate", role="validation"
+    )
     balance: float = option(default=0.0, least=0, most=1, role="training")
 
     labels: LabelSpace = buffer()
@@ -444,54 +448,6 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         # Lightning also calls it for the sample input of an export.
         train = self.trainer is not None and bool(self.trainer.training)
         return with_counts(batch, train) if isinstance(batch, dict) else batch
-
-
-TrainedInputs = tuple[LabelSpace, tuple[int, ...], dict[str, Any]]
-"""A trained task's labels, shape of one input, and preprocessing of an input."""
-
-
-@options
-class Unlabelled(LDLDataModule):
-    """Instances without labels for ``--stage predict``; a trained task describes them through ``follow``.
-
-    A subclass rejects unsuitable tasks in :meth:`suits`.
-    """
-
-    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
-
-    protocol = "none"
-    _trained = None  # type: TrainedInputs | None
-
-    def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
-        """Raise LDLError for a task that was trained on other inputs."""
-
-    def follow(
-        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
-    ) -> None:
-        """Take over the description of a trained task. Raises LDLError if it was trained on other inputs."""
-        trained = labels, input_shape or (), preprocessing or {}
-        self.suits(*trained[1:])
-        self._trained = trained
-
-    @property
-    def trained(self) -> TrainedInputs:
-        """Description of the trained task. Raises LDLError if there is none."""
-        return self._trained or self._refuse()
-
-    def cut(self) -> Fold:
-        """Return all rows as the test set."""
-        nothing = np.arange(0)
-        return Fold(nothing, nothing, np.arange(self.size))
-
-    def predict_dataloader(self) -> DataLoader[Any]:
-        return serve(self, self.split.test, train=False)
-
-    def test_dataloader(self) -> DataLoader[Any]:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        name = type(self).__name__
-        raise LDLError(f"{name} has no labels to train on or test with; use it with --stage predict")
 
 
 __getattr__ = old_names(__name__)

@@ -9,12 +9,13 @@ import numpy as np
 from torch import Tensor
 
 from ldl.collective import process_rank
-from ldl.data.base import Loaded, Unlabelled
+from ldl.data.base import Loaded
 from ldl.data.cache import cache_root
 from ldl.data.images.crops import cached_crops, readable
 from ldl.data.images.locators import find_locator
 from ldl.data.images.records import ImageRecords
 from ldl.data.pictures import list_pictures, read_picture
+from ldl.data.unlabelled import Unlabelled
 from ldl.errors import LDLError
 from ldl.moved import old_names
 from ldl.options import option, options

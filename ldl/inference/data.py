@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from ldl.collective import current_collective, process_rank
-from ldl.data.base import Loaded, Unlabelled
+from ldl.data.base import Loaded
+from ldl.data.unlabelled import Unlabelled
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs, read_instances
 from ldl.inference.pictures import whole

@@ -147,6 +147,7 @@ def run_crossval(command: Command) -> None:
             console.say(f"{data.num_folds - len(missing)} of {data.num_folds} folds are done")
         if workers.are_remote and missing:
             console.say(console.opening_elsewhere(config.head, data, str(workers)))
+            console.say(console.held_out(data))
             run_dir = str(folder.absolute())
             remote = PerProcess(f"{run_dir} {key}", partial(_open, text, run_dir, key))
             _train_remotely(workers, remote, folds, missing, values.trainer.enable_progress_bar is not False)
@@ -207,6 +208,7 @@ def configured_folds(config: Config, data: LDLDataModule, folder: Path, key: Key
         trainer = parts().trainer
         if not announced:
             console.say(console.opening(config.head, data, trainer, "crossval"))
+            console.say(console.held_out(data))
         announced = True  # the other folds have the same model
         return trainer
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ProgressBar, RichProgressBar
 from rich.console import Console
@@ -16,6 +17,7 @@ from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.head import FittedHead
 from ldl.metrics.registry import main_metrics
+from ldl.protocols import CALIBRATION_ROWS, LEAST_UNITS
 
 BAR = ("loss", "val_kl")
 """Metrics beside a bar."""
@@ -149,6 +151,24 @@ def opening_elsewhere(head: str, data: LDLDataModule, workers: str) -> str:
     """Return the first line of a cross-validation in other processes."""
     what = f"{head.rpartition('.')[2]} on {data.title}, {data.protocol}"
     return f"crossval: {what}, {data.num_folds} folds of {data.size:,} instances, {workers}"
+
+
+def held_out(data: LDLDataModule) -> str:
+    """Return the line about the rows that ``data.val_fraction`` null holds out; empty for a given share or set."""
+    train, val = data.split.train, data.split.val
+    sets = getattr(data, "sets", None)
+    if data.val_fraction is not None or (data.protocol == "published" and sets is not None and "val" in sets):
+        return ""
+    rows = len(train) + len(val)
+    groups = [0, 0] if data.groups is None else [len(np.unique(data.groups[part])) for part in (val, train)]
+    if len(val):
+        apart = data.groups is not None and not np.isin(data.groups[val], data.groups[train]).any()
+        units = f", {groups[0]:,} of {sum(groups):,} groups," * apart
+        return f"{len(val):,} of {rows:,} rows{units} calibrate intervals and sets; data.val_fraction decides"
+    tenth = f"{rows:,} rows is fewer than {CALIBRATION_ROWS}"
+    if rows // 10 >= CALIBRATION_ROWS:
+        tenth = f"{groups[1]:,} groups is fewer than {LEAST_UNITS}"
+    return f"intervals and sets stay as predicted: a tenth of {tenth}; set data.val_fraction above 0 to calibrate them"
 
 
 def origin(path: str, checkpoint: dict[str, Any]) -> str:

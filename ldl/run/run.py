@@ -56,6 +56,8 @@ def _announce(parts: Parts) -> None:
     """Print the first lines of a run: its parts, its weights, and what a resumed run changes."""
     values, data, checkpoint = parts.config.values, parts.data, parts.checkpoint
     console.say(console.opening(type(parts.task.head).__name__, data, parts.trainer, values.stage))
+    if values.stage == "fit" and data.val_fraction is None:
+        console.say(console.held_out(data))
     if checkpoint:
         console.say(console.origin(values.ckpt_path, checkpoint))
     else:

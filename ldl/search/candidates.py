@@ -89,8 +89,7 @@ class RunCandidate(Candidate):
         """Return the data module of a setting, which other candidates share: copy it before training."""
         run = self._run(setting)
         if run.data not in self._opened:
-            self._opened[run.data] = run.config.instantiate("data")
-            self._opened[run.data].setup()
+            self._opened[run.data] = open_data(run.config)
         data = self._opened[run.data]
         if data.fold != fold:
             data.select_fold(fold)
@@ -120,6 +119,15 @@ class _CandidateRun:
         check_from_scratch(config.values, "compare")
         text = config.text()
         self.data, self.options = data_text(text), deciding_options(text)
+
+
+def open_data(config: Config) -> LDLDataModule:
+    """Return the data module of a run after ``setup``; without a given share, no rows are held out to calibrate."""
+    data: LDLDataModule = config.instantiate("data")
+    if data.val_fraction is None:
+        data.val_fraction = 0.0
+    data.setup()
+    return data
 
 
 def check_from_scratch(config: Any, stage: str) -> None:

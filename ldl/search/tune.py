@@ -45,7 +45,7 @@ from ldl.run.results import print_table
 from ldl.run.run_dir import SEARCHES, check_no_run, check_writable, choose_folder
 from ldl.run.run_options import RUN_OPTIONS, trainer_names
 from ldl.run.training import seed_everything
-from ldl.search.candidates import NO_FILES, check_from_scratch, have_same_tests
+from ldl.search.candidates import NO_FILES, check_from_scratch, have_same_tests, open_data
 from ldl.search.compare import setting_text
 from ldl.search.selection import ALL, FoldNumber, Setting, on_split, validation_splits
 from ldl.search.space import Dimension, TuneFile, grid_size, read_tuning
@@ -115,8 +115,7 @@ def tune(command: Command) -> None:
         load_optuna()
         config, plan = parse_anew(file.command({})), file.plan
         check_from_scratch(config.values, "tune")
-        data = config.instantiate("data")
-        data.setup()
+        data = open_data(config)
         folds: list[FoldNumber] = [data.fold]
         if plan.nested:
             folds = [*all_folds(data, "give tune.nested false"), ALL]
@@ -327,14 +326,8 @@ def fit_best(search: HyperparameterSearch, fold: int) -> FoldResult:
 def _open(search: HyperparameterSearch, config: Config, fold: FoldNumber) -> LDLDataModule:
     """Return the data module of a setting with a fold selected; most settings share it."""
     text = data_text(config.text())
-    data: LDLDataModule = PerProcess(f"{search.identity} {text}", partial(_read, config)).get()
+    data: LDLDataModule = PerProcess(f"{search.identity} {text}", partial(open_data, config)).get()
     selected = 0 if fold == ALL and data.num_folds else fold
     if isinstance(selected, int) and data.fold != selected:
         data.select_fold(selected)
-    return data
-
-
-def _read(config: Config) -> LDLDataModule:
-    data: LDLDataModule = config.instantiate("data")
-    data.setup()
     return data

@@ -63,7 +63,7 @@ def fruits(tmp_path_factory: pytest.TempPathFactory) -> Path:
         picture(folder / f"p{number}.jpg", number, number)
     write_lines(folder / "fruits.csv", ["path,days", *(f"p{number}.jpg,{number}" for number in range(30))])
     write_lines(folder / "plugins" / "fruits.py", OWN_SET.splitlines())
-    assert discover(folder / "plugins") == ["ldl_plugins.fruits"]
+    assert "ldl_plugins.fruits" in discover(folder / "plugins")
     return folder
 
 

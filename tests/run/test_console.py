@@ -15,7 +15,7 @@ from ldl.bags import EachInstance
 from ldl.command import main
 from ldl.data import RotatedDigits, TabularLDL
 from ldl.faces.ages import FaceFolder
-from ldl.run.console import pretrained
+from ldl.run.console import held_out, pretrained
 from ldl.run.run_dir import run_name, subject
 
 RNG = np.random.default_rng(0)
@@ -81,6 +81,47 @@ def test_the_backbone_inside_another_tells_of_its_weights() -> None:
     assert pretrained(outer) == ""
     inner.pretrained_from = "here.safetensors"
     assert pretrained(outer) == "weights: EachInstance from here.safetensors"
+
+
+DECIDES = "calibrate intervals and sets; data.val_fraction decides"
+TOO_FEW = (
+    "intervals and sets stay as predicted: a tenth of {} is fewer than {}; "
+    "set data.val_fraction above 0 to calibrate them"
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "options", "line"),
+    [
+        (1367, None, {}, f"119 of 1,230 rows {DECIDES}"),
+        (213, None, {}, TOO_FEW.format("191 rows", 50)),
+        (1100, 100, {}, f"99 of 990 rows, 9 of 90 groups, {DECIDES}"),
+        (1100, 99, {}, TOO_FEW.format("89 groups", 9)),
+        (1100, 99, {"protocol": "shuffled"}, f"99 of 990 rows {DECIDES}"),
+        (1100, 99, {"val_fraction": 0.1}, ""),
+        (213, None, {"val_fraction": 0.0}, ""),
+    ],
+)
+def test_a_run_says_which_rows_calibrate(
+    tmp_path: Path, size: int, groups: int | None, options: dict[str, object], line: str
+) -> None:
+    columns = {} if groups is None else {"group": np.arange(size) % groups}
+    np.savez(tmp_path / "t.npz", features=RNG.normal(size=(size, 2)), labels=RNG.dirichlet(np.ones(3), size), **columns)
+    data = TabularLDL(str(tmp_path / "t.npz"), **{"val_fraction": None, **options})
+    data.setup()
+    assert held_out(data) == line
+
+
+def test_a_published_validation_set_needs_no_line(tmp_path: Path) -> None:
+    sets = np.array(["train"] * 560 + ["val"] * 40 + ["test"] * 50)
+    columns = {"features": RNG.normal(size=(650, 2)), "labels": RNG.dirichlet(np.ones(3), 650)}
+    lines = []
+    for split in (sets, np.where(sets == "val", "train", sets)):
+        np.savez(tmp_path / "t.npz", **columns, split=split)
+        data = TabularLDL(str(tmp_path / "t.npz"), val_fraction=None)
+        data.setup()
+        lines.append((len(data.split.val), held_out(data)))
+    assert lines == [(40, ""), (59, f"59 of 600 rows {DECIDES}")]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from ldl.command.arguments import tokenize
-from ldl.command.command_line import Command
+from ldl.command.command_line import Command, parse_anew
 from ldl.errors import LDLError
-from ldl.search.candidates import RunCandidate, identities, make_candidates
+from ldl.search.candidates import RunCandidate, identities, make_candidates, open_data
 from ldl.search.comparison import read_comparison
 
 ONE = {"a": "tabular/aaknn"}
@@ -56,3 +56,15 @@ def test_the_mean_predictor_comes_first_and_identities_follow_the_options(tmp_pa
     assert candidates[1].value({}, "model.head.init_args.neighbours") == 3
     assert before["MeanPredictor"] == after["MeanPredictor"] and before["a"] != after["a"]
     assert candidates_of(tmp_path, other, "--trainer.enable_progress_bar=false")[1] == after
+
+
+def test_nothing_is_held_out_to_calibrate(tmp_path: Path) -> None:
+    """The default run of a table holds out a tenth; a comparison does only if a share is given."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "t.npz", features=rng.normal(size=(600, 3)), labels=rng.dirichlet(np.ones(4), 600))
+    words = ["-c", "tabular/aaknn", f"--data.path={tmp_path / 't.npz'}"]
+    opened = [open_data(parse_anew([*words, *more])) for more in ([], ["--data.val_fraction=0.2"])]
+    assert [len(data.split.val) for data in opened] == [0, 108]
+    data = parse_anew(words).instantiate("data")
+    data.setup()
+    assert len(data.split.val) == 49

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,21 @@ import torch
 from checkpoints.make import sgd
 
 from ldl.backbones.base import Identity
+from ldl.collective import Collective
+from ldl.command import main
 from ldl.data import RotatedDigits, TabularLDL, TabularValues
 from ldl.errors import LDLError
-from ldl.heads import MaxEnt, MeanPredictor, Softmax
+from ldl.heads import MaxEnt, MeanPredictor, Softmax, StructRF
 from ldl.inference import Predictor
 from ldl.jobs.crossval import crossvalidate
+from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
+from ldl.methods.rows import Rows
 from ldl.methods.temperature import temper
+from ldl.protocols import with_validation
 from ldl.reports.rows import tabulate
 from ldl.task import Task
+from ldl.validation.checkpoint import CALIBRATION_KEY
 
 
 def trainer(folder: Path, **options: Any) -> pl.Trainer:
@@ -194,6 +201,76 @@ def test_where_persons_are_in_both_parts_rows_count(tmp_path: Path, ages: Path) 
     data = table(ages, protocol="random_kfold")
     _, task = fitted(tmp_path, data, MeanPredictor())
     assert task.calibration is not None and task.calibration.units == len(data.split.val)
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(500, 0), (1000, 0), (800, 100), (2000, 250)])
+def test_default_calibration_has_its_level_on_fresh_rows(rows: int, groups: int) -> None:
+    """Over repeated draws, coverage is within two standard errors of the level, also where rows just suffice.
+
+    With K groups, it is at least the level and at most (K + 1) / K times the level (Lee, Barber & Willett 2023): rows
+    of a group may be alike to any degree, so a new group counts as if all its rows were outside.
+    """
+    draws, fresh = 100, 250
+    labels = LabelSpace.ordinal(np.arange(0, 10.5, 0.5))
+    held: dict[float, list[float]] = {0.5: [], 0.8: [], 0.9: []}
+    units = 0
+    for draw in range(draws):
+        rng = np.random.default_rng(draw)
+        features = torch.from_numpy(rng.normal(size=(rows + fresh, 3)).astype(np.float32))
+        error = rng.normal(size=rows + fresh)
+        # The fresh rows have groups of their own.
+        group = np.arange(rows + fresh) % groups + groups * (np.arange(rows + fresh) >= rows) if groups else None
+        if group is not None:
+            error = (error + rng.normal(size=2 * groups)[group]) / np.sqrt(2)
+        value = 10 / (1 + np.exp(-features[:, 0].numpy() - error * (1 + (features[:, 1].numpy() > 0))))
+        split = with_validation(np.arange(rows), np.arange(rows, rows + fresh), None, draw, groups=group)
+        head = StructRF(trees=1, depth=3, features=1.0, out_of_bag=False)
+        head.build(3, labels)
+        target = labels.encode(torch.tensor(value, dtype=torch.float32), 0.5)
+        head.fit(Rows(features, target)[torch.from_numpy(split.train)], Collective())
+        with torch.no_grad():
+            prediction = head.eval()(features).double().numpy()
+        known = None if group is None else group[split.val]
+        calibration = Conformal.fit(labels, prediction[split.val], value[split.val], known)
+        units = calibration.units
+        for level, shares in held.items():
+            low, high = calibration.interval(prediction[split.test], level).T
+            shares.append(float(((low <= value[split.test]) & (value[split.test] <= high)).mean()))
+    assert units == (groups // 10 if groups else rows // 10 - 1)
+    for level, shares in held.items():
+        error_of_mean = np.std(shares, ddof=1) / np.sqrt(draws)
+        most = level * (units + 1) / units if groups else level
+        assert level - 2 * error_of_mean <= np.mean(shares) <= most + 2 * error_of_mean, (level, np.mean(shares))
+
+
+def test_a_default_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(600, 3))
+    np.savez(tmp_path / "t.npz", features=features, labels=rng.dirichlet(np.ones(4), 600))
+    words = ["-c", "tabular/meanpredictor", f"--data.path={tmp_path / 't.npz'}", "--data.label_values=[1, 2, 3, 4]"]
+    words += ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+    main([*words, f"--run_dir={tmp_path / 'run'}"])
+    assert "\n49 of 540 rows calibrate intervals and sets; data.val_fraction decides\n" in capsys.readouterr().out
+    path = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    assert CALIBRATION_KEY in torch.load(path, weights_only=True)
+    predictor = Predictor.from_checkpoint(path)
+    found = predictor.predict(features[:5])
+    assert found.calibration is not None and found.calibration.units == 49
+    assert not np.allclose(found.interval(0.9), found.interval(0.9, calibrated=False))
+    main(["--stage=test", *words, f"--ckpt_path={path}", f"--run_dir={tmp_path / 'again'}"])
+    assert "rows calibrate" not in capsys.readouterr().out
+    first, again = (json.loads((tmp_path / name / "results.json").read_text())["mean"] for name in ("run", "again"))
+    assert again == pytest.approx(first) and "interval_coverage90" in first
+
+
+def test_folds_of_a_default_run_are_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "t.npz", features=rng.normal(size=(1000, 3)), labels=rng.dirichlet(np.ones(4), 1000))
+    words = ["-c", "tabular/meanpredictor", f"--data.path={tmp_path / 't.npz'}", "--data.folds=2", "--stage=crossval"]
+    main([*words, "--trainer.enable_progress_bar=false", "--wandb.mode=disabled", f"--run_dir={tmp_path / 'run'}"])
+    assert capsys.readouterr().out.count("49 of 500 rows calibrate intervals and sets") == 1
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert all("set_coverage90" in fold["metrics"] for fold in results["folds"]) and "set_coverage90" in results["mean"]
 
 
 def test_folds_without_calibration_are_no_error() -> None:

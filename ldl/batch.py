@@ -5,6 +5,7 @@ The weight of a row is any positive number; a row of weight 2 counts as two rows
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,16 @@ Batch = dict[str, Tensor]
 
 INPUTS = ("input", "maps", "features")
 """Columns that may be a network's input."""
+EVALUATED_ROWS = 256
+"""Rows of a batch of evaluation if no number is given."""
+ROWS_PER_BATCH_ROW, SMALLEST_BATCH, LARGEST_BATCH = 12, 16, 64
+"""By :func:`usual_batch_size`: training rows for each row of a batch, and the smallest and the largest batch."""
+
+
+def usual_batch_size(rows: int) -> int:
+    """Return the power of two nearest a twelfth of the training rows, 16 to 64: few rows need many small steps."""
+    nearest = 2 ** round(math.log2(max(rows, 1) / ROWS_PER_BATCH_ROW))
+    return int(min(max(nearest, SMALLEST_BATCH), LARGEST_BATCH))
 
 
 def without_half(column: Tensor) -> Tensor:
@@ -101,6 +112,14 @@ def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> t
         return features.flatten(0, places).index_select(0, batch["kept"]), target
     outputs = features.transpose(0, 1).flatten(1, places + 1).index_select(1, batch["kept"])
     return outputs.flatten(0, 1), target.repeat(len(outputs), 1)
+
+
+def for_members(column: Tensor, features: Tensor) -> Tensor:
+    """Return a column (B, ...) for each of k members of an ensemble, (B, k, ...), without a copy.
+
+    ``features`` are (B, k, F), of a backbone that ``gives_members``.
+    """
+    return column.unsqueeze(1).expand(-1, features.shape[1], *column.shape[1:])
 
 
 def global_rows(

@@ -13,7 +13,14 @@ from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone, Identity, WholeImages, show_inputs
 from ldl.backbones.frozen import serve_frozen
-from ldl.batch import convert_inputs_only, global_rows, learned_pixels, loss_scale, normalised_alone
+from ldl.batch import (
+    convert_inputs_only,
+    for_members,
+    global_rows,
+    learned_pixels,
+    loss_scale,
+    normalised_alone,
+)
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import Calibrate, CheckFinite, Compile, Compiled, Resume, Units, head_callbacks, log_epoch
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, load_model, read_checkpoint
@@ -200,7 +207,7 @@ class Task(Optimised):
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
                 self.train_values = data.train_values if self.labels.kind == "ordinal" and not self.gives_maps else None
-            if stage == "fit":
+            if stage == "fit" and self.backbone.learns_inputs:
                 show_inputs(self.backbone, data)
             serve_frozen(self.backbone, self.trainer)
         elif self.input_shape is None:
@@ -221,7 +228,9 @@ class Task(Optimised):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return distributions (B, ..., C) of inputs (B, ...) scaled as in training; ``Predictor`` takes raw inputs."""
-        distribution = self.backbone.mean_of_members(self.head(self._as_bags(self.backbone(inputs))))
+        distribution = self.head(self._as_bags(self.backbone(inputs)))
+        if self.backbone.gives_members:
+            distribution = distribution.mean(1)
         distribution = distribution if self.raters is None else self.raters.population(distribution)
         return temper(distribution, self.temperature)
 
@@ -254,14 +263,17 @@ class Task(Optimised):
             if isinstance(data := getattr(self._trainer, "datamodule", None), LDLDataModule):
                 target = data.learned_target(self.head, features, target)
             features, target = learned_pixels(features, target, batch)
-            target, value = self.backbone.for_members(features, target, batch.get("value"))
+            value = batch.get("value")
+            if self.backbone.gives_members:
+                target = for_members(target, features)
+                value = None if value is None else for_members(value, features)
             if not self.kept_contract:
                 check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
             if self.raters is None:
                 losses = compute_loss(self.head, Rows(features, target, value, weight))
             else:
                 losses, target = learn_votes(self.raters, self.head, features, batch, weight)
-                (target,) = self.backbone.for_members(features, target)
+                target = for_members(target, features) if self.backbone.gives_members else target
             if not self.kept_contract:
                 check_losses(self.head, losses)
                 self.kept_contract = True
@@ -293,8 +305,8 @@ class Task(Optimised):
         padded = batch.get("padded")
         global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
-        distribution = self.backbone.mean_of_members(distribution)
-        value = None if value is None else self.backbone.mean_of_members(value)
+        if self.backbone.gives_members:
+            distribution, value = distribution.mean(1), None if value is None else value.mean(1)
         if self.raters is not None:
             value = None  # a head estimates it for the distribution before the raters
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))

@@ -91,7 +91,7 @@ def _diabetes() -> Table:
 
 
 def _votes() -> Table:
-    """Return pixels of the 100 validation images of BSDS500: votes of annotators, and the 26 maps of an edge detector."""
+    """Return votes of annotators at pixels of the 100 validation images of BSDS500, and 26 maps of an edge detector."""
     rng, features, shares, groups = np.random.default_rng(0), [], [], []
     for number, file in enumerate(list_part(BSDS500().folder, "val")):
         image, truth = read_scene(file)
@@ -104,7 +104,9 @@ def _votes() -> Table:
         groups.append(np.full(PIXELS, number))
     edge = torch.from_numpy(np.concatenate(shares)).float()
     rows = torch.from_numpy(np.concatenate(features)).float()
-    return Table(rows, torch.stack([1 - edge, edge], 1), LabelSpace.nominal(["no edge", "edge"]), np.concatenate(groups))
+    return Table(
+        rows, torch.stack([1 - edge, edge], 1), LabelSpace.nominal(["no edge", "edge"]), np.concatenate(groups)
+    )
 
 
 TABLES: dict[str, Callable[[], Table]] = {

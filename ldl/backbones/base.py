@@ -15,7 +15,6 @@ from ldl.errors import LDLError
 from ldl.options import check_options, options
 from ldl.validation.tensors import check_parameters
 
-
 SHOWN_ROWS = 10_000
 """Number of training rows that :func:`show_inputs` shows at most."""
 
@@ -38,8 +37,9 @@ class Backbone(nn.Module, ABC):
         enlarge: Factor by which images are enlarged first.
         gives_maps: Whether it returns features of every pixel, (B, H, W, F).
         no_graph: Reason, as a clause, why ``ldl export`` cannot record the backbone; empty if it can.
-        gives_members: Whether it returns features of each of the k members of an ensemble, (B, k, F). The head learns from
+        gives_members: Whether it returns features of each of k members of an ensemble, (B, k, F). The head learns from
             all of them, and the mean of its k distributions is the prediction.
+        learns_inputs: Whether :meth:`learn_inputs` is called before every fit.
         gives_bags: Whether it returns bags of instances, (B, J, F); known after ``build``.
         pretrained_from: Source of the pretrained weights, in words; empty without such weights.
     """
@@ -51,6 +51,7 @@ class Backbone(nn.Module, ABC):
     gives_maps: bool = False
     gives_bags: bool = False
     gives_members: ClassVar[bool] = False
+    learns_inputs: ClassVar[bool] = False
     pretrained_from = ""
     no_graph: ClassVar[str] = ""
 
@@ -86,29 +87,8 @@ class Backbone(nn.Module, ABC):
             load_weights: Load pretrained weights; False if those of a checkpoint replace them anyway.
         """
 
-    def learn_inputs(self, rows: Tensor, count: int) -> None:
-        """Receive training inputs before every fit. Does nothing by default.
-
-        Args:
-            rows: (N, ...) inputs of training rows: all, or ``SHOWN_ROWS`` of them.
-            count: Number of all training rows.
-        """
-
-    def for_members(self, features: Tensor, *columns: Tensor | None) -> list[Tensor | None]:
-        """Return columns (B, ...) of a batch with its ``features`` for each member, (B, k, ...), without copies.
-
-        None stays None. Without members, the columns are returned unchanged.
-        """
-        if not self.gives_members:
-            return list(columns)
-        members = features.shape[1]
-        return [
-            None if column is None else column.unsqueeze(1).expand(-1, members, *column.shape[1:]) for column in columns
-        ]
-
-    def mean_of_members(self, predicted: Tensor) -> Tensor:
-        """Return the mean (B, ...) over the members of what a head predicts from features; unchanged without members."""
-        return predicted.mean(1) if self.gives_members else predicted
+    def learn_inputs(self, rows: Tensor) -> None:
+        """Receive the inputs (N, ...) of training rows: all, or ``SHOWN_ROWS`` of them. Does nothing by default."""
 
     def frozen_maps(self, inputs: Tensor) -> Tensor:
         """Return the maps of the frozen layers for inputs (B, ...), on which the output depends alone."""
@@ -128,13 +108,10 @@ class Backbone(nn.Module, ABC):
 
 def show_inputs(backbone: Backbone, data: Any) -> None:
     """Show training inputs of a data module to a backbone that learns from them before a fit."""
-    if type(backbone).learn_inputs is Backbone.learn_inputs:
-        return
-    train = data.split.train
-    rows = train
-    if len(train) > SHOWN_ROWS:
-        rows = np.sort(np.random.default_rng(run_seed()).choice(train, SHOWN_ROWS, replace=False))
-    backbone.learn_inputs(data.inputs(rows, rows, train=False), len(train))
+    rows = data.split.train
+    if len(rows) > SHOWN_ROWS:
+        rows = np.sort(np.random.default_rng(run_seed()).choice(rows, SHOWN_ROWS, replace=False))
+    backbone.learn_inputs(data.inputs(rows, rows, train=False))
 
 
 @options

@@ -126,8 +126,9 @@ def _augmented(backbone: Backbone, data: LDLDataModule, device: torch.device) ->
     numbers = np.arange(data.size)
     whole, random = (Guarded(data.dataset(numbers, train)) for train in (False, True))
     seeds = np.random.default_rng([run_seed(), 2]).integers(2**31, size=(backbone.views, data.size))
-    for start in range(0, data.size, data.batch_size):
-        rows = numbers[start : start + data.batch_size]
+    step = data.eval_batch_size
+    for start in range(0, data.size, step):
+        rows = numbers[start : start + step]
         plain = collate(whole.__getitems__(Draws(rows)))["input"].to(device)
         views = [plain, plain.flip(-1)]
         views += [

@@ -15,8 +15,6 @@ from ldl.errors import LDLError
 from ldl.options import buffer, check_options, option, options
 from ldl.validation.tensors import check_buffers, refuse
 
-MOST_DROPOUT = 0.5
-"""Largest share of the features that are dropped by the rule for None."""
 FEW_NUMBERS = 0.1
 """Largest share of numbers among the features with which they get embeddings by the rule for None."""
 EMBEDDING = 8
@@ -25,26 +23,23 @@ EMBEDDING = 8
 
 @options
 class Tabular(Backbone):
-    """Hidden layers for rows of features that an ensemble shares (TabM, Gorishniy et al., ICLR 2025).
+    """Hidden layers for tables that an ensemble shares (TabM, Gorishniy et al., ICLR 2025).
 
     Every member scales the inputs and outputs of each layer, and the features, by weights of its own. Those of the
     inputs and of the features start as random signs, the others as ones. All other weights are shared. A head predicts
     from the features of each member: the loss is the mean of the members' losses, and the prediction the mean of their
-    distributions. Inputs should have the scaling ``robust``.
+    distributions. Inputs should have the scaling ``ranks``.
 
     A number, in contrast to a feature of two numbers, can have an embedding beside it: a line and a piecewise linear
     function with knots at quantiles of the training rows (Gorishniy, Rubachev & Babenko, NeurIPS 2022).
 
-    Rules for None depend on the training rows. Before it has seen these, the network drops nothing and embeds nothing.
-
     Args:
         members: Number of members k.
         hidden: Widths of the hidden ReLU layers, at least one.
-        dropout: Dropout after each hidden layer. None takes 0.1 + 0.8 r, with r as in ``feature_dropout``.
-        feature_dropout: Dropout on the inputs, for every member apart. None takes r, twice the number of features per
-            training row, but at most 0.5: the more features per row, the easier is it to learn rows by heart.
+        dropout: Dropout after each hidden layer.
+        feature_dropout: Dropout on the inputs, for every member apart.
         embedding: Width of the embedding of a number; 0 for none. None takes 8 if at most a tenth of the features are
-            numbers, as in tables of many categories; elsewhere embeddings learn rows by heart.
+            numbers, as in tables of many categories. In other tables they learn rows by heart.
         bins: Largest number of pieces of an embedding.
 
     Attributes:
@@ -53,15 +48,16 @@ class Tabular(Backbone):
     """
 
     gives_members: ClassVar[bool] = True
+    learns_inputs: ClassVar[bool] = True
     numbers: Tensor = buffer()
     edges: Tensor = buffer()
     embeddings: nn.Module | None = buffer()
     network: nn.Sequential = buffer()
 
     members: int = option(default=8, least=1, most=1024)
-    hidden: Sequence[int] = option(default=(256,), least=1, most=2**16)
-    dropout: float | None = option(default=None, least=0, below=1, null="0.1 + 0.8 r, by features per row")
-    feature_dropout: float | None = option(default=None, least=0, below=1, null="r, by features per row")
+    hidden: Sequence[int] = option(default=(512,), least=1, most=2**16)
+    dropout: float = option(default=0.2, least=0, below=1)
+    feature_dropout: float = option(default=0.1, least=0, below=1)
     embedding: int | None = option(default=None, least=0, most=1024, null="8 if numbers are few among the features")
     bins: int = option(default=48, least=2, most=4096)
 
@@ -80,24 +76,18 @@ class Tabular(Backbone):
         self.embeddings, self.network = None, self._make_layers()
         return self.hidden[-1]
 
-    def learn_inputs(self, rows: Tensor, count: int) -> None:
-        """Choose the dropout and, unless the network has learned before or was loaded, the embeddings."""
-        share = min(MOST_DROPOUT, 2 * self._features / count)
-        on_inputs = share if self.feature_dropout is None else self.feature_dropout
-        on_layers = 0.1 + 0.8 * share if self.dropout is None else self.dropout
-        if self._chooses_numbers:
-            self._chooses_numbers = False
-            ordered = rows.sort(0).values
-            numbers = ((ordered.diff(dim=0) > 0).sum(0) > 1).nonzero().flatten()
-            few = len(numbers) <= FEW_NUMBERS * self._features
-            if len(numbers) and (few if self.embedding is None else self.embedding):
-                levels = torch.linspace(0, 1, self.bins + 1, dtype=rows.dtype)
-                self.numbers, self.edges = numbers, torch.quantile(ordered[:, numbers], levels, dim=0).t().contiguous()
-                self.embeddings, self.network = self._make_embeddings(), self._make_layers()
-        first, *others = (module for module in self.network if isinstance(module, nn.Dropout))
-        first.p = on_inputs
-        for dropout in others:
-            dropout.p = on_layers
+    def learn_inputs(self, rows: Tensor) -> None:
+        """Choose the embeddings, unless the network has learned before or was loaded."""
+        if not self._chooses_numbers:
+            return
+        self._chooses_numbers = False
+        ordered = rows.sort(0).values
+        numbers = ((ordered.diff(dim=0) > 0).sum(0) > 1).nonzero().flatten()
+        few = len(numbers) <= FEW_NUMBERS * self._features
+        if len(numbers) and (few if self.embedding is None else self.embedding):
+            levels = torch.linspace(0, 1, self.bins + 1, dtype=rows.dtype)
+            self.numbers, self.edges = numbers, torch.quantile(ordered[:, numbers], levels, dim=0).t().contiguous()
+            self.embeddings, self.network = self._make_embeddings(), self._make_layers()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map rows (B, F) to the features (B, k, H) of the members."""
@@ -109,7 +99,7 @@ class Tabular(Backbone):
 
     def complete_state(self, state: dict[str, Any], prefix: str) -> None:
         """Give the network the embeddings of a saved state. Raises LDLError for a damaged one."""
-        saved = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+        saved = {name.removeprefix(prefix): held for name, held in state.items() if name.startswith(prefix)}
         if not saved.keys() >= {"numbers", "edges"}:
             return
         self._chooses_numbers = False
@@ -153,9 +143,11 @@ class Tabular(Backbone):
     def _make_layers(self) -> nn.Sequential:
         """Return the layers behind the embeddings."""
         width, start = self._features + len(self.numbers) * self._size, ("random-signs", "ones")
-        layers: list[nn.Module] = [tabm.EnsembleView(k=self.members), nn.Dropout(0.0)]
+        layers: list[nn.Module] = [tabm.EnsembleView(k=self.members), nn.Dropout(self.feature_dropout)]
         for hidden in self.hidden:
             layers += [tabm.LinearBatchEnsemble(width, hidden, k=self.members, scaling_init=start), nn.ReLU()]
-            layers += [nn.Dropout(0.0)]
+            layers += [nn.Dropout(self.dropout)]
             width, start = hidden, ("ones", "ones")
-        return nn.Sequential(*layers, tabm.ElementwiseAffine((self.members, width), bias=False, scaling_init="random-signs"))
+        return nn.Sequential(
+            *layers, tabm.ElementwiseAffine((self.members, width), bias=False, scaling_init="random-signs")
+        )

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ldl.annotations.votes import SingleVotes
-from ldl.batch import with_counts
+from ldl.batch import EVALUATED_ROWS, usual_batch_size, with_counts
 from ldl.collective import process_rank
 from ldl.data.loader import Instances, drawn_once, in_order, serve
 from ldl.data.names import matching
@@ -109,7 +109,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     ``keep`` (B, H, W), bool: the pixels to learn from.
 
     Args:
-        batch_size: Rows of a global batch, over all processes.
+        batch_size: Rows of a global batch, over all processes. None takes a power of two near a twelfth of the training
+            rows, 16 to 64 (:func:`ldl.batch.usual_batch_size`), and 256 for evaluation.
         num_workers: Loader processes per training process.
         prefetch: Batches that each loader process prepares in advance.
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
@@ -148,7 +149,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         unserved: Attributes that :meth:`inputs` does not need; loader processes get a copy without them.
     """
 
-    batch_size: int = option(default=64, least=1, most=2**31 - 1)
+    batch_size: int | None = option(default=64, least=1, most=2**31 - 1, null="16 to 64, by the training rows")
     num_workers: int = option(default=0, least=0, most=256, role="speed")
     prefetch: int = option(default=2, least=1, most=1024, role="speed")
     root: str | None = option(default=None, role="path")
@@ -396,9 +397,14 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return self.columns["target"]
 
     @property
+    def train_batch_size(self) -> int:
+        """Rows of a global batch of training."""
+        return self.batch_size or usual_batch_size(len(self.split.train))
+
+    @property
     def eval_batch_size(self) -> int:
         """Rows of a global batch of validation, test and prediction."""
-        return self.batch_size
+        return self.batch_size or EVALUATED_ROWS
 
     def often(self) -> np.ndarray | None:
         """Mean number of draws of each training row in an epoch, with mean 1; None if all are drawn equally."""
@@ -412,7 +418,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     @property
     def train_batches(self) -> int:
         """Number of batches of :meth:`train_dataloader`."""
-        return -(-len(self.split.train) // self.batch_size)
+        return -(-len(self.split.train) // self.train_batch_size)
 
     def fit_dataloader(self) -> DataLoader[Any]:
         """Return the training rows in order and without augmentation, for heads that are fitted on features."""
@@ -420,7 +426,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def whole_dataloader(self) -> DataLoader[Any]:
         """Return all instances in order and without augmentation, in one process and without a trainer."""
-        return in_order(self.dataset(np.arange(self.size), train=False), self.size, self.batch_size)
+        return in_order(self.dataset(np.arange(self.size), train=False), self.size, self.eval_batch_size)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
         """Return the training rows in order, one per batch and all in every process, for an ``ImageHead``.

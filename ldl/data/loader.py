@@ -177,7 +177,7 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
     overfits = getattr(data.trainer, "overfit_batches", 0) > 0
     sampler = DealtBatchSampler(
         len(rows),
-        data.batch_size if train else data.eval_batch_size,
+        data.train_batch_size if train else data.eval_batch_size,
         shuffle=train and not overfits,
         seed=run_seed(),
         rank=collective.rank,

@@ -108,8 +108,8 @@ class Deployed(nn.Module):
         features = self.backbone(prepared)
         features = features.unsqueeze(1) if self.head.takes_bags and features.ndim == 2 else features
         distribution, value = self.head.predict(features)
-        distribution = self.backbone.mean_of_members(distribution)
-        value = None if value is None else self.backbone.mean_of_members(value)
+        if self.backbone.gives_members:
+            distribution, value = distribution.mean(1), None if value is None else value.mean(1)
         if self.raters is not None:
             distribution, value = self.raters.population(distribution), None
         distribution = temper(distribution, self.temperature)

@@ -54,7 +54,8 @@ def _predict_rows(trainer: pl.Trainer, task: Any, data: LDLDataModule, rows: np.
         batch = {name: column.to(task.device) for name, column in batch.items()}
         real = batch["weight"] > 0
         with trainer.precision_plugin.predict_step_context():
-            p = task.backbone.mean_of_members(task.head.predict(task.features(batch))[0])
+            p = task.head.predict(task.features(batch))[0]
+        p = p.mean(1) if task.backbone.gives_members else p
         parts.append((batch["index"][real], p[real].float()))
     index, p = (torch.cat(collective.gather(torch.cat(column))) for column in zip(*parts))
     return p[index.argsort()]

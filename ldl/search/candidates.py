@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ldl.callbacks import BestEpoch
 from ldl.command.command_line import parse_anew
 from ldl.command.config import Config
 from ldl.data.base import LDLDataModule
@@ -122,12 +123,21 @@ class _CandidateRun:
 
 
 def open_data(config: Config) -> LDLDataModule:
-    """Return the data module of a run after ``setup``; without a given share, no rows are held out to calibrate."""
+    """Return the data module of a run after ``setup``.
+
+    Without a given share, rows are held out only for a run that chooses its epoch on them, and not to calibrate.
+    """
     data: LDLDataModule = config.instantiate("data")
-    if data.val_fraction is None:
+    if data.val_fraction is None and not _keeps_best(config):
         data.val_fraction = 0.0
     data.setup()
     return data
+
+
+def _keeps_best(config: Config) -> bool:
+    callbacks = config.values.trainer.callbacks or []
+    entries = callbacks if isinstance(callbacks, list) else [callbacks]
+    return any(entry.class_path.rpartition(".")[2] == BestEpoch.__name__ for entry in entries)
 
 
 def check_from_scratch(config: Any, stage: str) -> None:

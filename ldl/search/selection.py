@@ -30,7 +30,7 @@ ALL = "all"
 
 
 def inner_splits(
-    data: LDLDataModule, inner_folds: int, val_fraction: float, rows: np.ndarray | None = None
+    data: LDLDataModule, inner_folds: int, val_fraction: float | None, rows: np.ndarray | None = None
 ) -> list[Fold]:
     """Split the training set, or other ``rows``; the test set of each split evaluates settings.
 

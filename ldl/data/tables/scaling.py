@@ -40,10 +40,11 @@ class FeatureScaler:
         kind: ``standard``: mean 0 and standard deviation 1; a feature that is constant in training is only centred.
             ``hellinger``: square roots, centred and divided by one number, so that Euclidean distances are Hellinger
             distances; for histograms and other non-negative features. ``quantile_normal``, ``quantile_uniform``: ranks
-            mapped to a normal or uniform distribution of standard deviation 1, for skewed features. The smallest and the
-            largest number go to its ends, +-5.2 for a normal one, however often they occur. ``ranks``: normal, too, but
-            equal numbers always get their mean rank, ends are at +-3, and features of two numbers become 0 and 1, so
-            that many zeros stay near 0. ``none``: no scaling, but a feature whose numbers float32 would merge, such as times in seconds, is centred.
+            mapped to a normal or uniform distribution of standard deviation 1, for skewed features. The smallest and
+            the largest number go to its ends, +-5.2 for a normal one, however often they occur. ``ranks``: mapped to a
+            normal distribution with ends at +-3, where equal numbers always get their mean rank, so that many zeros
+            stay near 0. Features of two numbers become 0 and 1. ``none``: no scaling, but a feature whose numbers
+            float32 would merge, such as times in seconds, is centred.
         clip: Largest magnitude of scaled features, or None.
     """
 

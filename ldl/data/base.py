@@ -397,11 +397,6 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return self.columns["target"]
 
     @property
-    def train_batch_size(self) -> int:
-        """Rows of a global batch of training."""
-        return self.batch_size or usual_batch_size(len(self.split.train))
-
-    @property
     def eval_batch_size(self) -> int:
         """Rows of a global batch of validation, test and prediction."""
         return self.batch_size or EVALUATED_ROWS
@@ -418,7 +413,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     @property
     def train_batches(self) -> int:
         """Number of batches of :meth:`train_dataloader`."""
-        return -(-len(self.split.train) // self.train_batch_size)
+        rows = len(self.split.train)
+        return -(-rows // (self.batch_size or usual_batch_size(rows)))
 
     def fit_dataloader(self) -> DataLoader[Any]:
         """Return the training rows in order and without augmentation, for heads that are fitted on features."""

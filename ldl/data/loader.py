@@ -23,7 +23,7 @@ import torch
 from lightning_fabric.utilities.seed import pl_worker_init_function
 from torch.utils.data import DataLoader, Dataset
 
-from ldl.batch import Batch, run_seed
+from ldl.batch import Batch, run_seed, usual_batch_size
 from ldl.collective import current_collective
 from ldl.data.sampler import DealtBatchSampler, Draw, Draws, draw
 from ldl.data.storage import BatchColumn
@@ -175,9 +175,12 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
             "pass use_distributed_sampler=False, as the command line does"
         )
     overfits = getattr(data.trainer, "overfit_batches", 0) > 0
+    batch_size = data.eval_batch_size
+    if train:
+        batch_size = data.batch_size or usual_batch_size(len(rows))
     sampler = DealtBatchSampler(
         len(rows),
-        data.train_batch_size if train else data.eval_batch_size,
+        batch_size,
         shuffle=train and not overfits,
         seed=run_seed(),
         rank=collective.rank,

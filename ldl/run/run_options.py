@@ -39,8 +39,7 @@ RUN_OPTIONS: dict[str, tuple[Option, str]] = {
     "scheduler": (_option(str | None, None, "speed"), "Address of a Dask scheduler whose workers run them."),
     "matmul_precision": (
         _option(MatmulPrecision, "highest"),
-        "Precision of float32 matrix products: highest is float32 throughout, high is TF32 and medium bfloat16, on "
-        "GPUs that have these.",
+        "Precision of float32 matrix products on GPUs: highest is float32, high TF32, medium bfloat16.",
     ),
     "quote_formulas": (
         _option(bool, False, "display"),

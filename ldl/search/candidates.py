@@ -29,10 +29,6 @@ NO_FILES: dict[str, Any] = {"devices": 1, **dict.fromkeys(trainer_names("display
 """Options of a trainer that works in this process, leaves no files and prints nothing."""
 
 
-MEAN = {"model.head": "MeanPredictor", "model.backbone": "Identity", "trainer.max_epochs": 1}
-"""Options that make a run on rows of features one of the mean predictor."""
-
-
 class RunCandidate(Candidate):
     """A run configuration in each of its settings. Data that several settings share are read once.
 
@@ -171,7 +167,8 @@ def make_candidates(file: ComparisonFile) -> list[RunCandidate]:
     opened: dict[str, LDLDataModule] = {}
     made = [RunCandidate(name, file, entry, opened) for name, entry in file.entries.items()]
     if not any(candidate.head == "MeanPredictor" for candidate in made):
-        entry = Entry(next(iter(file.entries.values())).run, MEAN)
+        mean = {"model.head": "MeanPredictor", "model.backbone": "Identity", "trainer.max_epochs": 1}
+        entry = Entry(next(iter(file.entries.values())).run, mean)
         made.append(RunCandidate("MeanPredictor", file, entry, opened))
     made.sort(key=lambda candidate: candidate.head != "MeanPredictor")
     reference = made[0].open(made[0].settings[0], 0)

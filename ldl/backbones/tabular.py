@@ -39,7 +39,7 @@ class Tabular(Backbone):
         dropout: Dropout after each hidden layer.
         feature_dropout: Dropout on the inputs, for every member apart.
         embedding: Width of the embedding of a number; 0 for none. None takes 8 if at most a tenth of the features are
-            numbers, as in tables of many categories. In other tables they learn rows by heart.
+            numbers, as in tables of many categories. In other tables they overfit.
         bins: Largest number of pieces of an embedding.
 
     Attributes:

@@ -43,8 +43,8 @@ RUN_OPTIONS: dict[str, tuple[Option, str]] = {
     ),
     "quote_formulas": (
         _option(bool, False, "display"),
-        "Write names in predictions.csv that begin with =, +, - or @ with an apostrophe before them, for spreadsheet "
-        "programs, which read such cells as formulas. Numbers stay as they are.",
+        "Write names in predictions.csv that begin with =, +, - or @ with an apostrophe first, since spreadsheet "
+        "programs read them as formulas.",
     ),
     "wandb": (_option(WandbOptions, WandbOptions(), "display"), "Weights & Biases."),
 }

@@ -31,7 +31,8 @@ def table(folder: Path) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     main(["-c", "tabular_softmax", f"--data.path={table(folder)}", "--trainer.max_epochs=1", "--data.val_fraction=.2",
-          "--data.batch_size=64", f"--trainer.callbacks={STOPPING % 5}", *QUIET, f"--run_dir={folder / 'run'}"])  # fmt: skip
+          "--data.batch_size=64", "--model.mixup=0.4", f"--trainer.callbacks={STOPPING % 5}", *QUIET,
+          f"--run_dir={folder / 'run'}"])  # fmt: skip
     return folder / "run"
 
 

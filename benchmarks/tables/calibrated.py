@@ -141,14 +141,14 @@ def coverage(case: tuple[str, int, int], draw: int) -> Result:
     rng = np.random.default_rng(draw)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.npz"
-        np.savez(path, **simulate(rows, groups, rng))
+        np.savez(path, **simulate(rows, groups, rng))  # type: ignore[arg-type]
         words = ["-c", f"tabular_{head.lower()}", "--data=TabularValues", f"--data.path={path}"]
         labels = ["--data.val_fraction=null", "--data.low=0", "--data.high=10", "--data.step=0.5"]
         task, data, _, _ = run([*words, *labels])
         fresh = simulate(FRESH if rows else 0, FRESH // PER_GROUP if groups else 0, rng)
         predictions = Predictor(task).predict(fresh["features"])
     assert task.calibration is not None
-    result = {"units": task.calibration.units}
+    result: Result = {"units": task.calibration.units}
     for level in LEVELS:
         low, high = predictions.interval(level / 100).T
         held = (low <= fresh["value"]) & (fresh["value"] <= high)
@@ -194,10 +194,10 @@ def tabulate_coverage(store: Store, draws: int) -> tuple[list[str], list[list[st
             head, size, groups = case
             table = f"{groups:,} groups" if groups else f"{size:,} rows"
             line = [head, table, f"{rows[0]['units']} {'groups' if groups else 'rows'}"]
-            for level in map(str, LEVELS):
-                held = [100 * row[level]["coverage"] for row in rows]
+            for name in map(str, LEVELS):
+                held = [100 * row[name]["coverage"] for row in rows]
                 error = np.std(held, ddof=1) / np.sqrt(draws)
-                line += [f"{np.mean(held):.1f} ± {error:.1f}", f"{np.mean([row[level]['width'] for row in rows]):.3g}"]
+                line += [f"{np.mean(held):.1f} ± {error:.1f}", f"{np.mean([row[name]['width'] for row in rows]):.3g}"]
             lines.append(line)
     return header, lines
 

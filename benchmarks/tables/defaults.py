@@ -99,7 +99,7 @@ def measure(folder: Path, name: str, head: str, setting: str, fold: int) -> Resu
         path.parent.mkdir(parents=True, exist_ok=True)
         table = read_table(name)
         columns = {} if table.groups is None else {"group": np.unique(table.groups, return_inverse=True)[1]}
-        np.savez(path, features=table.features.numpy(), labels=table.target.numpy(), **columns)
+        np.savez(path, features=table.features.numpy(), labels=table.target.numpy(), **columns)  # type: ignore[arg-type]
     words = [f"--data.path={path.absolute()}", f"--data.fold={fold}", "--data.folds=10", "--data.fold_seed=0"]
     if "group" in np.load(path, allow_pickle=False):
         words += ["--data.group_key=group"]
@@ -116,7 +116,8 @@ def figures_of(store: Store) -> Figures:
             measured = {
                 table: [rows.get((head, setting, " ".join(words), table, fold)) for fold in FOLDS] for table in TABLES
             }
-            figures[head, setting] = {name: float(np.mean(kl)) for name, kl in measured.items() if None not in kl}
+            whole = {name: [each for each in kl if each is not None] for name, kl in measured.items()}
+            figures[head, setting] = {name: float(np.mean(kl)) for name, kl in whole.items() if len(kl) == len(FOLDS)}
     return figures
 
 

@@ -54,7 +54,7 @@ def test_a_constructor_written_by_hand_keeps_working() -> None:
     assert batch["input"][:, 0].tolist() == batch["index"].tolist() and batch["group"].tolist() == [
         row // 2 for row in batch["index"].tolist()
     ]
-    with pytest.raises(LDLError, match=r"^Plain.batch_size 0 must be in 1..2\^31 - 1$"):
+    with pytest.raises(LDLError, match=r"^Plain.batch_size 0 must be in 1..2\^31 - 1, or null for"):
         Plain(batch_size=0).setup()
 
 

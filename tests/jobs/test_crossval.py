@@ -116,14 +116,14 @@ def test_finished_folds_are_kept(
 def test_a_fold_of_version_0_2_0_is_kept(
     run: list[str], whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
-    """The folder was written by that version, with the options of ``run``."""
+    """The folder was written by that version, with the options of ``run``, where the default held out no rows."""
     fold = tmp_path / "run" / "fold_0"
     shutil.copytree(Path(__file__).with_name("fold_of_0_2_0"), fold)
     content = json.loads((fold / "results.json").read_text())
     content["cell"]["version"] = version("ldl")
     (fold / "results.json").write_text(json.dumps(content))
     (tmp_path / "run" / ".ldl").touch()
-    command = [*run, *options, "--run_dir", str(tmp_path / "run")]
+    command = [*run, "--data.val_fraction=0", *options, "--run_dir", str(tmp_path / "run")]
     if options:
         with pytest.raises(SystemExit):
             main(command)

@@ -152,7 +152,7 @@ class TableReader:
         assert export is not None
         if process_rank() == 0:
             print("\n".join(export.notes), flush=True)
-        return parse_csv(path, export.table.to_csv(index=False, lineterminator="\n"))
+        return parse_csv(path, export.table.to_csv(index=False, lineterminator="\n").encode())
 
     def _checked(self, path: Path, table: LabelledTable) -> LabelledTable:
         role = "values" if self.values else "distributions"

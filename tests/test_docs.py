@@ -88,7 +88,7 @@ VERBAL = [command for command in ALL if re.match(r"(python -m )?ldl [a-z]", comm
 OTHERS = [command for command in ALL if re.match(r"python (-m (?!ldl )|benchmarks/)", command)]
 REST = [command for command in ALL if command not in {*TRAIN, *VERBAL, *OTHERS, *NAMED}]
 PROGRAMS = {"pip", "python3", "python", "pytest", "ruff", "mypy", "mkdocs", "cp", "cat", "export", ".", "for", "done"}
-PROGRAMS |= {"wandb", "dask"}
+PROGRAMS |= {"wandb", "dask", "conda", "docker"}
 """What the docs call besides ldl and its scripts."""
 LANGUAGES = {"", "bash", "python", "yaml", "json", "toml", "csv", "bibtex", "text"}
 YAML = [(page, text) for page in PAGES for text in blocks(page, "yaml") if not text.startswith("--8<--")]

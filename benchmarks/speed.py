@@ -3,7 +3,7 @@
     python benchmarks/speed.py                                # every case, beside other libraries
     python benchmarks/speed.py structrf boosted --turns 5
     python benchmarks/speed.py --before CHECKOUT              # every case, now beside another checkout
-    python benchmarks/speed.py --page docs/results/speed.md
+    python benchmarks/speed.py --page docs/results/engineering.md
 
 A case is a function below under ``@case``. It prepares its data and returns the works to time, of which the first is
 ldl's. Works take turns, odd turns backwards, after one call each that compiles and imports. Results are medians over

@@ -77,11 +77,13 @@ def test_an_old_address_leads_to_a_place(old: str) -> None:
     assert not anchor or anchor in anchors_of((DOCS / page).read_text())
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no history")
 def test_no_address_is_lost() -> None:
+    """Needs the history of git, which a release or a shallow clone does not have."""
     shown = subprocess.run(
-        ["git", "ls-tree", "-r", "--name-only", BEFORE, "docs"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-tree", "-r", "--name-only", BEFORE, "docs"], cwd=ROOT, capture_output=True, text=True
     )
+    if shown.returncode:
+        pytest.skip(f"no commit {BEFORE}")
     before = {path.removeprefix("docs/") for path in shown.stdout.split() if path.endswith(".md")}
     assert len(before) > 80
     assert before - PAGES == REDIRECTS.keys()

@@ -125,8 +125,7 @@ class CsvTable:
         Raises:
             LDLError: A column is absent, or a field is not a finite number.
         """
-        columns = self.columns(names, hint, missing, text=False)
-        return as_matrix([columns[name] for name in names])
+        return as_matrix(self.columns(names, hint, missing, text=False))
 
     def columns(self, names: Sequence[str], hint: str = "", missing: bool = False, text: bool = True) -> Any:
         """Return columns as a pandas DataFrame: numbers as float64, and text without blanks around it, None if missing.

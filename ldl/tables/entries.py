@@ -187,10 +187,10 @@ def map_distinct(function: Callable[[Any], Any], entries: Any) -> np.ndarray:
     return results[codes]
 
 
-def as_matrix(columns: Sequence[Any]) -> np.ndarray:
-    """Return columns of numbers (N,) as a matrix (N, columns), float64, in C order."""
-    matrix = np.empty((len(columns[0]) if columns else 0, len(columns)))
-    for position, column in enumerate(columns):
+def as_matrix(frame: Any) -> np.ndarray:
+    """Return a data frame of numbers as a matrix (N, columns), float64, in C order, without a copy on the way."""
+    matrix = np.empty(frame.shape)
+    for position, (_, column) in enumerate(frame.items()):
         matrix[:, position] = column
     return matrix
 

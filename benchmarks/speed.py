@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -285,9 +285,15 @@ TRAIN_ROWS, VAL_ROWS = 8100, 900
 """Rows to train on and to validate of the first fold of ten."""
 
 
+@cache
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that exists until the process ends."""
+    return tempfile.TemporaryDirectory()
+
+
 def plain_model(head: str) -> Any:
     """Return the network of a head for a plain loop: a softmax, or an LDLF that is built."""
-    from benchmarks.common.plain_training import EPOCHS, Network
+    from benchmarks.common.plain_training import BATCH, EPOCHS, Network
     from ldl.heads import LDLF
 
     torch.manual_seed(0)
@@ -295,7 +301,7 @@ def plain_model(head: str) -> Any:
         return Network(TABLE_FEATURES, HIDDEN, TABLE_LABELS)
     model = LDLF(hidden=[HIDDEN])
     model.build(TABLE_FEATURES, numbered(TABLE_LABELS))
-    batches = -(-TRAIN_ROWS // 64)
+    batches = -(-TRAIN_ROWS // BATCH)
     model.expect(batches, EPOCHS * batches)
     return model
 
@@ -313,16 +319,17 @@ def write_table(folder: Path) -> Path:
 
 def run_table(head: str, path: Path) -> Seconds:
     """Train and test a head with a hidden layer on a CSV, as the command line does; return the seconds of the fit."""
-    from benchmarks.common.plain_training import EPOCHS, FitClock
+    from benchmarks.common.plain_training import BATCH, EPOCHS, LEARNING_RATE, FitClock
     from ldl.command import main as train
 
     with tempfile.TemporaryDirectory() as folder:
-        options = {
+        options: dict[str, Any] = {
             "model.head": head, "model.head.hidden": f"[{HIDDEN}]", "model.backbone": "Identity",
-            "model.optimizer": "AdamW", "model.optimizer.lr": "1e-3", "data": "TabularLDL", "data.path": str(path),
-            "data.batch_size": "64", "data.val_fraction": "0.1", "trainer.max_epochs": str(EPOCHS),
-            "trainer.accelerator": "cpu", "trainer.enable_progress_bar": "false", "wandb.mode": "disabled",
-            "trainer.callbacks": "benchmarks.common.plain_training.FitClock", "run_dir": f"{folder}/run",
+            "model.optimizer": "AdamW", "model.optimizer.lr": LEARNING_RATE,
+            "data": "TabularLDL", "data.path": path, "data.batch_size": BATCH, "data.val_fraction": 0.1,
+            "trainer.max_epochs": EPOCHS, "trainer.accelerator": "cpu", "trainer.enable_progress_bar": "false",
+            "trainer.callbacks": "benchmarks.common.plain_training.FitClock",
+            "wandb.mode": "disabled", "run_dir": f"{folder}/run",
         }  # fmt: skip
         train([f"--{name}={value}" for name, value in options.items()])
     return FitClock.last
@@ -332,7 +339,7 @@ def fits_of(head: str) -> Works:
     """Return the fits of a head on a table: in a run of ldl, in a plain loop of torch, and in plain Lightning."""
     from benchmarks.common.plain_training import fit_lightning, fit_torch
 
-    path = write_table(Path(tempfile.mkdtemp()))
+    path = write_table(Path(scratch().name))
     data = (*table(TABLE_ROWS, TABLE_FEATURES, TABLE_LABELS), TRAIN_ROWS, VAL_ROWS)
     return {
         OURS: lambda: run_table(head, path),
@@ -345,7 +352,7 @@ def runs_of(head: str) -> Works:
     """Return runs of a head on a CSV, with a test and files of its results: of ldl, and with a plain loop of torch."""
     from benchmarks.common.plain_training import run_torch
 
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(scratch().name)
     path = write_table(folder)
 
     def run() -> None:

@@ -1,6 +1,6 @@
 """Heads on the built-in data set, rotated digits, over seeds.
 
-    python benchmarks/digits.py [--seeds 3] [--page docs/results/digits.md]
+    python benchmarks/digits.py [--seeds 3] [--page docs/quickstart.md]
 
 Each run is a command of ``train.py``, whose ``results.json`` is kept: the same command resumes where it was stopped.
 """

@@ -1,6 +1,6 @@
 """What LDLF costs over softmax on the same backbone, and how busy loading keeps the device, by one command.
 
-    python benchmarks/gpu.py --page docs/results/speed.md     # minutes on one GPU
+    python benchmarks/gpu.py --page docs/results/engineering.md     # minutes on one GPU
     python benchmarks/gpu.py --costs --backbone resnet18 --size 64 --batch 64 --device cpu
     python benchmarks/gpu.py --quick --device cpu              # whether it runs, anywhere
 

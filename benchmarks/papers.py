@@ -5,7 +5,7 @@
     python benchmarks/papers.py [PAPER ...] --check [--only "Table 15" ...] [--out ANOTHER_FOLDER]
 
 ``benchmarks/PAPER/paper.yaml`` lists the items of a paper. Each is measured in a folder of its own, and the same
-command resumes where it was stopped. Results are written to docs/papers/figures/PAPER.json, from which the pages are
+command resumes where it was stopped. Results are written to benchmarks/figures/PAPER.json, from which the pages are
 written. --quick runs each item in a small form, within minutes, and writes no page: it shows that the commands run.
 --check measures anew in an empty folder and compares with the digits that the pages show.
 """
@@ -42,6 +42,7 @@ from ldl.errors import LDLError
 from ldl.run.output import silence
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "papers"
+FIGURES = Path(__file__).resolve().parent / "figures"
 PAPERS = ("ldlf", "structrf", "boosting", "mslp", "dsna")
 
 
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="ITEM", help="such as 'Table 15' (default: all)")
     parser.add_argument("--out", type=Path, help="folder of results (default: runs/papers; with --check a new one)")
     parser.add_argument("--docs", type=Path, default=DOCS, help="pages (default: %(default)s)")
+    parser.add_argument("--figures", type=Path, default=FIGURES, help="results of the pages (default: %(default)s)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--quick", action="store_true", help="small forms; write no page")
     how.add_argument("--check", action="store_true", help="measure anew, and compare with the pages")
@@ -70,7 +72,7 @@ def main() -> None:
         out = options.out or (Path("runs/papers") if writes else Path(empty))
         differ: list[str] = []
         for paper in papers:
-            file = results_of(options.docs, paper)
+            file = results_of(options.figures, paper)
             stored = read_results(file)
             for item in [] if options.report else paper.items:
                 if item.measure is None or (options.only and item.name not in options.only):
@@ -83,18 +85,18 @@ def main() -> None:
                     write_results(file, {each.name: stored[each.name] for each in paper.items if each.name in stored})
             if writes:
                 write_block(options.docs / f"{paper.name}.md", "items", overview(paper, stored))
-                write_block(options.docs / f"{paper.name}_items.md", "figures", details(paper, stored))
+                write_block(options.docs / f"{paper.name}.md", "figures", details(paper, stored))
     if differ:
         print("\n".join(differ))
         raise LDLError(f"{len(differ)} claims differ from the page, see above; measure without --check to rewrite it")
     if writes:
-        every = [(paper, read_results(results_of(options.docs, paper))) for paper in map(read_paper, PAPERS)]
+        every = [(paper, read_results(results_of(options.figures, paper))) for paper in map(read_paper, PAPERS)]
         write_block(options.docs / "index.md", "papers", index(every))
 
 
-def results_of(docs: Path, paper: Paper) -> Path:
+def results_of(figures: Path, paper: Paper) -> Path:
     """Return the file from which the page of a paper is written."""
-    return docs / "figures" / f"{paper.name}.json"
+    return figures / f"{paper.name}.json"
 
 
 def measured_in(out: Path, paper: Paper, item: Item, quick: bool) -> Measured:

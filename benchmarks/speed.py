@@ -3,7 +3,7 @@
     python benchmarks/speed.py                                # every case, beside other libraries
     python benchmarks/speed.py structrf boosted --turns 5
     python benchmarks/speed.py --before CHECKOUT              # every case, now beside another checkout
-    python benchmarks/speed.py --page docs/results/speed.md
+    python benchmarks/speed.py --page docs/results/engineering.md
 
 A case is a function below under ``@case``. It prepares its data and returns the works to time, of which the first is
 ldl's. Works take turns, odd turns backwards, after one call each that compiles and imports. Results are medians over
@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.common.data import numbered
-from benchmarks.common.script import Seconds, launch, make_parser, seconds, show, take_turns, write_block
+from benchmarks.common.script import Seconds, launch, make_parser, show, take_turns, timed, write_block
 from ldl.collective import Collective
 from ldl.errors import LDLError, did_you_mean
 from ldl.labels import LabelSpace
@@ -388,11 +388,51 @@ def ldlf_table_run() -> Works:
     return runs_of("LDLF")
 
 
-def timed(work: Callable[[], object]) -> Seconds:
-    """Return the seconds of a call, or the seconds of a part of it that the call itself returns."""
-    results: list[object] = []
-    whole = seconds(lambda: results.append(work()))
-    return results[0] if isinstance(results[0], Seconds) else whole
+def mixed_table() -> Any:
+    """Return a data frame of 200,000 rows with a number of the row, 28 features, and a value."""
+    import pandas
+
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.normal(size=(200_000, 28)), columns=[f"x{number}" for number in range(28)])
+    return frame.assign(id=np.arange(len(frame)), age=rng.integers(0, 100, len(frame)))
+
+
+def reading(path: Path, folder: tempfile.TemporaryDirectory[str], read: Callable[[Path], object]) -> Works:
+    """Return the reading of a file for a data module, of its columns alone, and by pandas; it lies in the folder."""
+    from ldl.data import TabularValues
+    from ldl.tables import open_named
+
+    def read_columns() -> object:
+        table = open_named(path)
+        assert table is not None
+        return table.numbers(table.header)
+
+    def read_for_module() -> object:
+        return folder, TabularValues(path=str(path)).read()  # the folder lasts as long as its reading
+
+    return {OURS: read_for_module, "ldl, columns alone": read_columns, "pandas": lambda: read(path)}
+
+
+@case
+def read_csv() -> Works:
+    """Read a CSV of 200,000 x 30 for a data module: items, features, values, and their checks."""
+    import pandas
+
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "table.csv"
+    mixed_table().to_csv(path, index=False)
+    return reading(path, folder, pandas.read_csv)
+
+
+@case
+def read_parquet() -> Works:
+    """Read the same table from Parquet."""
+    import pandas
+
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "table.parquet"
+    mixed_table().to_parquet(path)
+    return reading(path, folder, pandas.read_parquet)
 
 
 def measure(name: str, turns: int) -> dict[str, Seconds]:

@@ -2,7 +2,7 @@
 
     python benchmarks/summary.py
 
-Every number is read from a block of a page or from docs/papers/figures; nothing is measured and no number is typed.
+Every number is read from a block of a page or from benchmarks/figures; nothing is measured and no number is typed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ldl.errors import LDLError
 from ldl.reports.files import markdown
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+FIGURES = Path(__file__).resolve().parent / "figures"
 Table = list[list[str]]
 
 PACKAGES = (
@@ -34,11 +35,11 @@ SETS = ("SBU_3DFE, persons", "Natural_Scene", "Movie", "SCUT_FBP", "M2B")
 
 
 def tables_in(page: str, block: str) -> list[Table]:
-    """Return the tables of a block of docs/results/PAGE.md, each with its header first, without bold and backticks."""
-    text = (DOCS / "results" / f"{page}.md").read_text(encoding="utf-8")
+    """Return the tables of a block of docs/PAGE.md, each with its header first, without bold and backticks."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     found = re.search(f"<!-- begin {re.escape(block)} -->\n(.*?)<!-- end {re.escape(block)} -->", text, re.DOTALL)
     if found is None:
-        raise LDLError(f"docs/results/{page}.md has no block {block}")
+        raise LDLError(f"docs/{page}.md has no block {block}")
     tables: list[Table] = [[]]
     for line in found[1].splitlines():
         if not line.startswith("|"):
@@ -64,7 +65,7 @@ def least(table: Table, names: list[str], column: str) -> str:
 
 
 def of_tables() -> str:
-    pool, tabular = tables_in("tables", "pool")[0], tables_in("tables", "tabular")[0]
+    pool, tabular = tables_in("results/tables", "pool")[0], tables_in("results/tables", "tabular")[0]
     ours = [row[0] for row in tabular[1:] if row[0] not in (*PACKAGES, MEAN)]
     rows = [
         [
@@ -80,7 +81,7 @@ def of_tables() -> str:
 
 
 def of_recommendations() -> str:
-    table = tables_in("tables", "recommend")[0]
+    table = tables_in("results/tables", "recommend")[0]
     names = ("draws", "of a table", "of the fresh rows", "lost, most")
     rows = [[row[0], *(cell(table, row[0], name) for name in names)] for row in table[1:]]
     header = ["nature", "tables", "within one standard error", "the same, by fresh rows", "largest loss of KL"]
@@ -111,7 +112,7 @@ def _ours_and_published(claim: dict[str, Any], *baseline: str) -> list[str]:
 
 
 def of_bags() -> str:
-    table = tables_in("bags", "musk")[0]
+    table = tables_in("results/edges-and-bags", "musk")[0]
     rows = [
         [name, cell(table, "MILBoost", column), cell(table, "normalised set kernel", column), ""]
         for name, column in (("accuracy on musk1", "accuracy of bags"), ("AUC on musk1", "AUC"))
@@ -120,7 +121,7 @@ def of_bags() -> str:
 
 
 def of_digits() -> str:
-    table = tables_in("digits", "digits")[0]
+    table = tables_in("quickstart", "digits")[0]
     column = "MAE in degrees"
     names = ("LDLF, default configuration", "Softmax (DLDL)", "MeanPredictor")
     return markdown(
@@ -130,14 +131,14 @@ def of_digits() -> str:
 
 
 def of_intervals() -> str:
-    table = tables_in("uncertainty", "coverage")[0]
+    table = tables_in("results/uncertainty", "coverage")[0]
     at = table[0].index("90%: predicted")
     rows = [[f"{row[0]}, `{row[1]}`", *row[at : at + 4]] for row in table[1:] if row[1] == "StructRF"]
     return markdown(["90% intervals", "predicted: coverage", "width", "calibrated: coverage", "width"], rows)
 
 
 def of_speed() -> str:
-    timed = tables_in("speed", "speed")[0]
+    timed = tables_in("results/engineering", "speed")[0]
     pairs = (
         ("20 trees: `StructRF`, scikit-learn's random forest", "structrf, ldl,", "structrf, random forest"),
         ("20 rounds: `BoostedTrees`, one tree per label; XGBoost", "boosted, ldl, one tree", "boosted, XGBoost"),
@@ -149,16 +150,14 @@ def of_speed() -> str:
 
 def of_papers() -> str:
     text = (DOCS / "papers" / "index.md").read_text(encoding="utf-8")
-    lines = [
-        line.strip("|").split("|") for line in text.splitlines() if line.startswith("| [") and "_items" not in line
-    ]
+    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| [")]
     rows = [[line[0].strip().replace("](", "](../papers/"), line[-1].strip()] for line in lines if len(line) > 5]
     total = next(line.strip("|").split("|")[-1].strip() for line in text.splitlines() if line.startswith("| all |"))
     return markdown(["paper", "tables and figures reproduced or exceeded"], [*rows, ["all", total]])
 
 
 def _claims(paper: str, item: str) -> dict[str, dict[str, Any]]:
-    found = json.loads((DOCS / "papers" / "figures" / f"{paper}.json").read_text(encoding="utf-8"))
+    found = json.loads((FIGURES / f"{paper}.json").read_text(encoding="utf-8"))
     return {claim["name"]: claim for claim in found[item]["claims"]}
 
 

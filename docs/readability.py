@@ -82,6 +82,7 @@ def without_code(text: str) -> str:
 
 def paragraphs(text: str) -> list[str]:
     """Paragraphs, headings and items of lists of a Markdown page, each a line, inline code as the word ``CODE``."""
+    text = re.sub(r"\A---\n.*?^---\n", "", text, flags=re.MULTILINE | re.DOTALL)  # options of the site
     text = re.sub(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^(?:\s*\|.*|:::.*(?:\n(?: {4}.*)?)*|--8<--.*|!!!.*)$", "", text, flags=re.MULTILINE)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fakes.pages import anchors_of
 from fakes.paths import ROOT, load_script
 from fakes.user_inputs import MOST, compare
 
@@ -87,7 +88,7 @@ VERBAL = [command for command in ALL if re.match(r"(python -m )?ldl [a-z]", comm
 OTHERS = [command for command in ALL if re.match(r"python (-m (?!ldl )|benchmarks/)", command)]
 REST = [command for command in ALL if command not in {*TRAIN, *VERBAL, *OTHERS, *NAMED}]
 PROGRAMS = {"pip", "python3", "python", "pytest", "ruff", "mypy", "mkdocs", "cp", "cat", "export", ".", "for", "done"}
-PROGRAMS |= {"wandb", "dask"}
+PROGRAMS |= {"wandb", "dask", "conda", "docker"}
 """What the docs call besides ldl and its scripts."""
 LANGUAGES = {"", "bash", "python", "yaml", "json", "toml", "csv", "bibtex", "text"}
 YAML = [(page, text) for page in PAGES for text in blocks(page, "yaml") if not text.startswith("--8<--")]
@@ -292,9 +293,8 @@ def test_links(page: Path) -> None:
             path = path.with_suffix(".py")  # its page and thumbnail are written when the site is built
         assert path.exists(), f"{name(page)} links to {target}"
         if anchor:
-            titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-            slugs = [re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) for title in titles]
-            assert anchor in slugs, f"{name(page)} links to {target}; there are {slugs}"
+            anchors = anchors_of(path.read_text())
+            assert anchor in anchors, f"{name(page)} links to {target}; there are {anchors}"
 
 
 @pytest.mark.slow
@@ -354,7 +354,7 @@ def test_reference_is_as_written(page: str, name: str) -> None:
 
 def test_every_variable_is_explained() -> None:
     """The variables of the environment that ldl reads, on the page about them."""
-    text = (ROOT / "docs" / "reference" / "environment.md").read_text()
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
     used = {name for file in (ROOT / "ldl").rglob("*.py") for name in re.findall(r"\bLDL_[A-Z_]+\b", file.read_text())}
     assert used and [name for name in sorted(used) if f"`{name}`" not in text] == []
 
@@ -399,7 +399,7 @@ def test_stored_results_are_of_the_present_heads(name: str) -> None:
         (key, str(tabular.digest(tabular.Method(key, **entry), choice, False)))
         for key, entry in config["methods"].items()
     }
-    with (ROOT / "docs" / "results" / "jobs" / f"{name}.csv").open(newline="") as file:
+    with (ROOT / "benchmarks" / "tables" / "jobs" / f"{name}.csv").open(newline="") as file:
         assert {(row["method"], row["spec"]) for row in csv.DictReader(file)} == now
 
 

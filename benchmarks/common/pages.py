@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -51,7 +52,7 @@ def _counts(claims: list[Claim]) -> str:
 
 
 def details(paper: Paper, results: Results) -> str:
-    """Return a section for each item that has a command: protocol, all claims, and why they differ."""
+    """Return a collapsed section for each item with a command: protocol, all claims, and why they differ."""
     return "\n\n".join(
         _section(paper, item, results.get(item.name)) for item in paper.items if item.measure or item.command
     )
@@ -59,13 +60,19 @@ def details(paper: Paper, results: Results) -> str:
 
 def _section(paper: Paper, item: Item, measured: Measured | None) -> str:
     command = item.command or f'python benchmarks/papers.py {paper.name} --only "{item.name}"'
-    parts = [f"### {item.name}", f"{item.shows}.", f"```\n{command}\n```", item.protocol]
+    opening = f'<details id="{_anchor(item.name)}" markdown>\n<summary>{item.name}</summary>'
+    parts = [opening, f"{item.shows}.", f"```\n{command}\n```", item.protocol]
     if measured:
         rows = [[claim.name, claim.theirs, claim.measured, claim.verdict] for claim in measured.claims]
         parts.append(markdown(["", "published", "ours", "verdict"], rows))
         parts.append(f"Processor time, without shared results of items above: {_duration(measured.seconds)}.")
-    parts += [f"**Not run**: {item.absent}." if item.absent else "", item.why]
+    parts += [f"**Not run**: {item.absent}." if item.absent else "", item.why, "</details>"]
     return "\n\n".join(part for part in parts if part)
+
+
+def _anchor(name: str) -> str:
+    """Return the anchor that MkDocs would give to a heading of this name."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", name.lower()).strip())
 
 
 def _duration(seconds: float) -> str:

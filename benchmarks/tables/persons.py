@@ -1,6 +1,7 @@
 """The evidence for the subjects of SJAFFE and SBU_3DFE, and that their features are local binary patterns.
 
-    python benchmarks/tables/persons.py [--page docs/data/persons.md] [--picture docs/pictures/persons.png]
+    python benchmarks/tables/persons.py [--page docs/concepts/splits-and-leakage.md]
+        [--picture docs/pictures/persons.png]
 
 Block ``persons``: the share of rows whose nearest other row, in standardised features, is of the same subject, beside
 chance; the median distance between consecutive rows, at borders between subjects and elsewhere; and the ten blocks of

@@ -3,7 +3,7 @@
     python benchmarks/tables/tabular.py [--sets SJAFFE M2B] [--methods LDLF "extra trees"] [--out runs/tabular]
     python benchmarks/tables/tabular.py --protocol persons
     python benchmarks/tables/tabular.py --quick
-    python benchmarks/tables/tabular.py --results docs/results/jobs/tabular.csv --page docs/results/tables.md
+    python benchmarks/tables/tabular.py --results benchmarks/tables/jobs/tabular.csv --page docs/results/tables.md
 
 Protocols: ``persons`` leaves a tenth of the subjects out, if they are known; ``shuffled`` is ``KFold(10, shuffle=True,
 random_state=0)`` of the rows, as published, in which subjects leak. In every fold the training set alone chooses among

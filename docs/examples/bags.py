@@ -97,4 +97,4 @@ plt.show()
 #
 # [Train on bags](../guides/bags.md) lists the heads for bags, among them
 # `Bagged` for networks. `MPLBoost` finds several kinds of positive instances.
-# [Results](../results/bags.md) has measured runs.
+# [Results](../results/edges-and-bags.md#bags) has measured runs.

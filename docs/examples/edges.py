@@ -125,5 +125,5 @@ plt.show()
 #
 # [Edges and other maps](../guides/pixels.md) trains networks and evaluates
 # lines with the benchmark of BSDS500. [Edges as
-# probabilities](../guides/votes.md) defines the metrics for votes. [Edge
-# data](../data/edges.md) describes the files.
+# probabilities](../results/measures.md#of-edges-as-probabilities) defines the
+# metrics for votes. [Edge data](../data/index.md#bsds500) describes the files.

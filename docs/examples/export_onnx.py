@@ -122,4 +122,6 @@ plt.show()
 # ## Where to go next
 #
 # [Export a model](../guides/export.md) lists inputs and outputs.
-# [A page for a trained model](../guides/demo.md) serves a model in the browser.
+# [A page
+# for a trained model](../guides/export.md#show-a-model-on-a-web-page) serves a
+# model in the browser.

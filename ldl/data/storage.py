@@ -140,8 +140,12 @@ class RowWriter:
 
 
 def blocks_of(rows: np.ndarray | RowFile) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the rows of a file block by block, each with its first position; an array is one block."""
-    return rows.blocks() if isinstance(rows, RowFile) else iter([(0, rows)])
+    """Yield the rows of a file or an array block by block, each with its first position."""
+    if isinstance(rows, RowFile):
+        yield from rows.blocks()
+        return
+    step = max(1, BLOCK_BYTES // max(1, 8 * prod(rows.shape[1:])))
+    yield from ((start, rows[start : start + step]) for start in range(0, len(rows), step))
 
 
 def origin(rows: np.ndarray | RowFile, source: str, row: int) -> tuple[str, int]:

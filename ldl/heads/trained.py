@@ -44,14 +44,10 @@ class Trained(ScalingHead):
 
     Args:
         head: The head to train, by class name; None is ``Softmax``.
-        backbone: Network between the features and the head, such as ``Tabular``; None for no network.
         epochs: Passes over the rows.
         steps: Largest number of batches; more batches reduce the epochs. None sets no limit.
         batch_size: Rows per batch; the last batch of an epoch may be smaller. None takes a power of two near a twelfth
             of the rows, 16 to 64.
-        validation: Share of the rows held out to choose the epoch with the lowest KL divergence; whole groups if these
-            are known. 0 learns from all rows and keeps the last epoch. None holds out a tenth if there are enough rows,
-            as ``data.val_fraction`` does.
         lr: Initial learning rate of AdamW.
         weight_decay: Decoupled weight decay of AdamW.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
@@ -60,6 +56,10 @@ class Trained(ScalingHead):
         repeats: Number of heads, with their backbones, trained from different seeds, whose predictions are averaged.
         mean: Mean of their predictions, ``arithmetic`` or ``geometric``.
         seed: Seed of the repeats; None uses the run's seed.
+        backbone: Network between the features and the head, such as ``Tabular``; None for no network.
+        validation: Share of the rows held out to choose the epoch with the lowest KL divergence; whole groups if these
+            are known. 0 learns from all rows and keeps the last epoch. None holds out a tenth if there are enough rows,
+            as ``data.val_fraction`` does.
     """
 
     uses_weight: ClassVar[bool] = True
@@ -67,11 +67,9 @@ class Trained(ScalingHead):
     backbones: list[Backbone] = buffer()
 
     head: Head = option(default=None)
-    backbone: Backbone = option(default=None)
     epochs: int = option(default=100, least=1)
     steps: int | None = option(default=None, least=1, null="no limit")
     batch_size: int | None = option(default=64, least=1, null="16 to 64, by the number of rows")
-    validation: float | None = option(default=0.0, least=0, below=1, null="a tenth if there are enough rows")
     lr: float = option(default=3e-3, above=0)
     weight_decay: float = option(default=0.01, least=0)
     mixup: float = option(default=0.0, least=0, most=1000, what="0 for none")
@@ -80,6 +78,8 @@ class Trained(ScalingHead):
     repeats: int = option(default=1, least=1, most=1000)
     mean: Mean = "arithmetic"
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's seed")
+    backbone: Backbone = option(default=None)
+    validation: float | None = option(default=0.0, least=0, below=1, null="a tenth if there are enough rows")
 
     def __post_init__(self) -> None:
         if self.head is None:

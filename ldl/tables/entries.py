@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from numbers import Real
@@ -172,6 +172,29 @@ def read_number(text: str) -> float:
     return np.nan if text.lower() in MISSING else TRUTH.get(text.lower(), np.inf)
 
 
+def map_distinct(function: Callable[[Any], Any], entries: Any) -> np.ndarray:
+    """Return the result of a function for each entry of a column, (N,) object, computed once for equal entries.
+
+    Args:
+        function: The function, whose result depends on nothing but the entry.
+        entries: N texts or other entries of one type, an array or a pandas column.
+    """
+    import pandas
+
+    codes, distinct = pandas.factorize(np.asarray(entries, object), use_na_sentinel=False)
+    results = np.empty(len(distinct), object)
+    results[:] = list(map(function, distinct))
+    return results[codes]
+
+
+def as_matrix(frame: Any) -> np.ndarray:
+    """Return a data frame of numbers as a matrix (N, columns), float64, in C order, without a copy on the way."""
+    matrix = np.empty(frame.shape)
+    for position, (_, column) in enumerate(frame.items()):
+        matrix[:, position] = column
+    return matrix
+
+
 def is_text(numbers: np.ndarray) -> bool:
     """Return whether most fields of a column are text, by their numbers (:func:`read_number`); gaps do not count."""
     return bool(2 * np.isinf(numbers).sum() > (~np.isnan(numbers)).sum())
@@ -247,6 +270,8 @@ def spelling(entry: Any, numeral: bool = False) -> str:
     if not isinstance(entry, str):
         return "" if _is_missing(entry) else _decimal(entry)
     text = entry.strip()
+    if text.isdecimal():  # digits alone, of any script, stay
+        return text
     return _plain(text) if (NUMBER if numeral else WHOLE).fullmatch(text) and not PADDED.match(text) else text
 
 

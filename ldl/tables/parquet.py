@@ -90,7 +90,10 @@ class Parquet:
 
     def groups(self, name: str, why: str = "") -> np.ndarray:
         """Return the entries of one column as text, (N,). Raises LDLError, with ``why``, if one is missing."""
-        entries = self.frame([name])[name].to_numpy(object)
+        column = self.frame([name])[name]
+        if column.dtype.kind in "iu":  # never missing
+            return column.to_numpy().astype(str)
+        entries = column.to_numpy(object)
         if why and (missing := np.array([not as_text(entry) for entry in entries], bool)).any():
             row = int(missing.argmax())
             raise LDLError(f"{self.path}: row {row}, column {name!r} is {str(entries[row])[:80]!r}, {why}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -17,6 +18,8 @@ ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
 """Fix for a data file that is absent."""
 LARGEST_TEXT = 2**26
 """Unpacked size that any text may have, in bytes; text takes several times as much memory."""
+BLOCK_BYTES = 2**24
+"""Bytes of a text that are decoded at a time."""
 EXAMPLES = Path(__file__).parents[1] / "examples"
 """Folder of the data files that come with ldl."""
 POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
@@ -109,7 +112,12 @@ def kind_of(path: Path) -> str:
 
 
 def read_text(path: Path, kind: str = "file", fix: str = "correct the path") -> str:
-    """Return the text of a UTF-8 file, with or without a byte order mark; a ``.gz`` file is unpacked.
+    """Return the text of a UTF-8 file; see :func:`read_utf8`. Raises LDLError."""
+    return read_utf8(path, kind, fix).decode()
+
+
+def read_utf8(path: Path, kind: str = "file", fix: str = "correct the path") -> bytes:
+    """Return the bytes of a UTF-8 file, without its byte order mark if there is one; a ``.gz`` file is unpacked.
 
     Args:
         path: The file.
@@ -128,15 +136,25 @@ def read_text(path: Path, kind: str = "file", fix: str = "correct the path") -> 
                 raise LDLError(f"{path} unpacks to more than {most} bytes; if you trust it, unpack it first")
     except (OSError, EOFError, zlib.error) as error:
         raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # The decoder counts from behind a byte order mark.
-        start = error.start + len(content) - len(error.object)
-        raise LDLError(f"{path} is no text in UTF-8: {_place(content, start)}; save it as UTF-8") from None
-    if "\0" in text:
-        raise LDLError(f"{path} is no text: {_place(content, content.index(0))}; save it as UTF-8")
-    return text
+    if (byte := _find_foreign(content)) is not None:
+        raise LDLError(f"{path} is no text in UTF-8: {_place(content, byte)}; save it as UTF-8")
+    if (byte := content.find(b"\0")) >= 0:
+        raise LDLError(f"{path} is no text: {_place(content, byte)}; save it as UTF-8")
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
+def _find_foreign(content: bytes) -> int | None:
+    """Return the first byte that is not of UTF-8, or None. The text takes up to four times as much memory."""
+    if content.isascii():
+        return None
+    decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(content)
+    for start in range(0, len(content), BLOCK_BYTES):
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(view[start : start + BLOCK_BYTES], start + BLOCK_BYTES >= len(content))
+        except UnicodeDecodeError as error:
+            return start - pending + error.start
+    return None
 
 
 def _unpacked(packed: bytes, most: int) -> bytes:

@@ -45,7 +45,7 @@ def fitted(head: Head | None = None, **options: Any) -> Trained:
     [
         lambda: Trained(epochs=20, lr=0.03),
         lambda: Trained(LDLF(**FOREST), epochs=10, lr=0.03, scaling="quantile_normal", clip=3.0, mixup=0.2),
-        lambda: Trained(LDLF(**FOREST), Tabular(**NETWORK), epochs=10, scaling="ranks", validation=0.2),
+        lambda: Trained(LDLF(**FOREST), backbone=Tabular(**NETWORK), epochs=10, scaling="ranks", validation=0.2),
         lambda: Trained(backbone=Identity(), epochs=20, lr=0.03),
     ],
     ids=["softmax", "ldlf", "ldlf behind a network", "softmax behind nothing"],

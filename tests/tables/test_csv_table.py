@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ldl.bags.bags import read_bags
 from ldl.data.tables.reading import read_table, read_values
 from ldl.errors import LDLError
 from ldl.faces import FaceFolder
 from ldl.faces.morph_lists import read_list
-from ldl.tables.csv_table import read_csv
+from ldl.tables import csv_table
+from ldl.tables.csv_table import parse_csv, read_csv
 
 
 def write(folder: Path, content: str | bytes) -> Path:
@@ -139,3 +142,65 @@ def test_rows_are_the_same_with_and_without_quotes(text: str, tmp_path: Path) ->
 def test_a_field_without_end_is_no_csv(quote: str, tmp_path: Path) -> None:
     with pytest.raises(LDLError, match=r"t\.csv: line 2 cannot be read as CSV: field larger than field limit"):
         read_csv(write(tmp_path, f"a,b\n{quote}{'x' * 200_000}{quote},2\n"))
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.sampled_from(["a", "1", ",", ",", "\n", "\n", '"', '"', '""', " ", "\xa0", "é", "\x1c"]), max_size=40)
+)
+def test_rows_are_those_of_the_csv_reader(letters: list[str]) -> None:
+    """Blocks of three bytes cut rows, quotes and letters of several bytes."""
+    content = "".join(letters).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_table, "BLOCK_BYTES", 3)
+        patch.setattr(csv_table, "FIRST_BYTES", 2)
+        rows = csv_table._find_rows(content, ",")
+    expected = csv_table._read_rows(Path("t.csv"), content, ",")
+    if rows is None:
+        assert b'"' in content
+        return
+    assert rows.first == expected.first
+    for name in ("records", "lines", "widths"):
+        np.testing.assert_array_equal(getattr(rows, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("field", ["a", '"a"', '"a\n"', '"a ""b"" c"', '"a,b"', '""', "é", '"é\n\n,"'])
+def test_usual_quotes_need_no_csv_reader(field: str) -> None:
+    assert csv_table._find_rows(f"x,y\n1,{field}\n{field},2\n".encode(), ",") is not None
+
+
+@pytest.mark.parametrize("field", ['a "b"', ' "a"', '"a" b', '"a'])
+def test_unusual_quotes_are_read_by_the_csv_reader(field: str) -> None:
+    assert csv_table._find_rows(f"x,y\n1,{field}\n".encode(), ",") is None
+    if field != '"a':
+        table = parse_csv(Path("t.csv"), f"x,y\n\n1,{field}\n3,4\n".encode())
+        assert len(table) == 2 and table.lines.tolist() == [3, 4] and table.column("x") == ["1", "3"]
+
+
+def test_an_error_behind_a_line_break_in_quotes_names_the_line(tmp_path: Path) -> None:
+    table = read_csv(write(tmp_path, 'x,y\n"a\n\nb",1\n\nc,2\nd,high\n'))
+    with pytest.raises(LDLError, match="line 7, column 'y' is 'high', not a finite number"):
+        table.numbers(["y"])
+
+
+def test_the_first_wrong_row_is_named_whatever_its_column(tmp_path: Path) -> None:
+    table = read_csv(write(tmp_path, "x,y\n1,2\n3,high\ninf,4\n"))
+    with pytest.raises(LDLError, match="line 3, column 'y' is 'high'"):
+        table.numbers(["x", "y"])
+
+
+def test_a_column_is_read_as_a_whole(tmp_path: Path) -> None:
+    """pandas reads blocks of some hundred thousand bytes, here whole numbers, truth values, fractions, and text."""
+    rows = ["7,1,1,007"] * 300_000 + ["0.5,True,high,8"] + ["18446744073709551616,1,high,NA"]
+    table = read_csv(write(tmp_path, "a,b,c,d\n" + "\n".join(rows) + "\n"))
+    np.testing.assert_array_equal(table.numbers(["b", "a"])[[0, -2, -1]], [[1, 7], [1, 0.5], [1, 2.0**64]])
+    with pytest.raises(LDLError, match="line 300002, column 'c' is 'high'"):
+        table.numbers(["c"])
+    assert table.column("d")[-3:] == ["007", "8", "NA"]
+    with pytest.raises(LDLError, match="line 300003, column 'd' is 'NA', which is no name of a group"):
+        table.groups("d")
+
+
+def test_groups_have_one_spelling(tmp_path: Path) -> None:
+    table = read_csv(write(tmp_path, 'g\n007\n7\n 7.0\n-0\n7.10\n٣\n"a "\n'))
+    assert table.groups("g").tolist() == ["007", "7", "7", "0", "7.10", "٣", "a"]

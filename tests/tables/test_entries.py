@@ -24,7 +24,7 @@ from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
 from ldl.estimator.inputs import read_groups, read_rows
 from ldl.inference.inputs import _owned
-from ldl.tables.entries import spelling
+from ldl.tables.entries import as_matrix, map_distinct, spelling
 
 Entries = list[Any]
 NAN = np.nan
@@ -265,3 +265,21 @@ def test_a_name_has_one_spelling(entries: Entries, text: str) -> None:
 )  # fmt: skip
 def test_a_label_that_is_a_number_has_one_spelling(entries: Entries, text: str) -> None:
     assert {spelling(entry, numeral=True) for entry in entries} == {text}
+
+
+def test_a_function_is_computed_once_for_equal_entries() -> None:
+    computed: list[Any] = []
+
+    def double(text: Any) -> Any:
+        computed.append(text)
+        return None if text is None or text != text else 2 * text
+
+    assert map_distinct(double, pd.Series(["b", "a", "b", None, "a"])).tolist() == ["bb", "aa", "bb", None, "aa"]
+    assert len(computed) == 3
+    assert map_distinct(double, []).tolist() == []
+
+
+def test_a_frame_of_numbers_is_a_matrix_in_rows() -> None:
+    matrix = as_matrix(pd.DataFrame({"x": [1, 2], "y": [0.5, NAN], "z": [True, False]}))
+    assert matrix.flags.c_contiguous and matrix.dtype == np.float64
+    np.testing.assert_array_equal(matrix, [[1, 0.5, 1], [2, NAN, 0]])

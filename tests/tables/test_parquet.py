@@ -77,3 +77,11 @@ def test_files_of_a_table_have_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "2.parquet").write_bytes(b"PAR1")
     with pytest.raises(LDLError, match="2.parquet cannot be read as Parquet"):
         len(opened(tmp_path))
+
+
+def test_whole_numbers_name_groups_as_other_entries_do(tmp_path: Path) -> None:
+    columns = {"small": np.array([1, -2], np.int8), "large": np.array([2**63, 0], np.uint64), "truth": [True, False]}
+    pd.DataFrame(columns).to_parquet(tmp_path / "t.parquet")
+    table = opened(tmp_path / "t.parquet")
+    for name, entries in columns.items():
+        assert table.groups(name, "wrong").tolist() == [str(entry) for entry in entries]

@@ -16,7 +16,7 @@ import numpy as np
 
 from ldl.data.text import USUAL_TEXT, TextEncoding, TextOptions, count_cut, download_encoder, text_vectors, token_limit
 from ldl.errors import LDLError, some
-from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
+from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, map_distinct, read_number, to_numbers
 
 ColumnKind = Literal["number", "date", "category", "text"]
 MOST_CATEGORIES = 30
@@ -271,27 +271,29 @@ def typed(frame: Any, source: str, option: str = "", text_columns: Collection[st
                 f"many for categories; {out}, or read it as text with {as_text_column}"
             )
         columns[str(name)] = entries.reset_index(drop=True)
-    return pandas.DataFrame(columns)
+    return pandas.DataFrame(columns, index=range(len(frame)), copy=False)
 
 
 def found_kind(entries: Any) -> ColumnKind:
     """Return the kind of a column of any type, by its entries; text is a category."""
+    import pandas
+
     if entries.dtype.kind == "M":
         return "date"
     if entries.dtype.name == "category":
         return "category"
     if entries.dtype.kind not in TEXT:
         return "number"
-    present = entries[entries.notna()]
-    if len(present) and present.map(is_date).all():
+    present = entries[entries.notna()].to_numpy(object)
+    if len(present) and all(map(is_date, present)):
         return "date"
-    if not len(present) or not present.map(lambda entry: isinstance(entry, str)).all():
+    if not len(present) or not all(isinstance(entry, str) for entry in present):
         return "number"
-    texts = present.map(as_text)
+    texts = map_distinct(as_text, present)
     texts = texts[texts != ""]
-    if len(texts) and texts.map(lambda text: DATE.fullmatch(ZONE.sub(r"\1", text)) is not None).all():
+    if len(texts) and all(DATE.fullmatch(ZONE.sub(r"\1", text)) for text in pandas.unique(texts)):
         return "date"
-    return "category" if is_text(texts.map(read_number).to_numpy(np.float64)) else "number"
+    return "category" if is_text(map_distinct(read_number, texts).astype(np.float64)) else "number"
 
 
 def _foreign(texts: Any) -> str | None:
@@ -335,7 +337,9 @@ def _texts(entries: Any, spell: Callable[[Any], str], problem: str) -> Any:
     import pandas
 
     entries = entries.astype(object)
-    texts = pandas.Series([spell(entry) or None for entry in entries], entries.index, dtype=object)
+    are_texts = all(type(entry) is str for entry in entries[entries.notna()])  # other entries may have no hash
+    spelled = map_distinct(spell, entries) if are_texts else map(spell, entries)
+    texts = pandas.Series([text or None for text in spelled], entries.index, dtype=object)
     odd = entries[texts.isna() & entries.notna()].map(lambda entry: not isinstance(entry, str | bytes))
     if odd.any():
         first = entries[odd.idxmax()]

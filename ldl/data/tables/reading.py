@@ -35,7 +35,7 @@ from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
 from ldl.tables.csv_table import parse_csv
-from ldl.tables.entries import is_frame, to_names
+from ldl.tables.entries import as_matrix, is_frame, to_names
 from ldl.tables.roles import usual_columns
 from ldl.validation.files import kind_of
 
@@ -152,7 +152,7 @@ class TableReader:
         assert export is not None
         if process_rank() == 0:
             print("\n".join(export.notes), flush=True)
-        return parse_csv(path, export.table.to_csv(index=False, lineterminator="\n"))
+        return parse_csv(path, export.table.to_csv(index=False, lineterminator="\n").encode())
 
     def _checked(self, path: Path, table: LabelledTable) -> LabelledTable:
         role = "values" if self.values else "distributions"
@@ -216,7 +216,7 @@ class TableReader:
         )
         if votes is not None and votes.layout == "long" and items is not None:
             return self._one_row_an_item(result, str(table.path))
-        if items is not None and groups is None and len(np.unique(items)) < len(items):
+        if items is not None and groups is None and not pd.Index(items, dtype=object).is_unique:
             return replace(result, groups=items, keys=keys | {"group_key": roles.item})
         return result
 
@@ -332,7 +332,7 @@ class TableReader:
             frame = frame.join(table.texts(codes).astype("category")).join(table.texts(texts))[names]
         frame = typed(frame, str(table.path), "--data.drop", texts)
         if is_plain(frame, self.fill):
-            return np.ascontiguousarray(frame.to_numpy(np.float64))
+            return as_matrix(frame)
         for name, column in frame.items():
             if not self.missing and column_kind(column) != "category" and (gaps := column.isna()).any():
                 raise LDLError(

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.common.data import numbered
-from benchmarks.common.script import Seconds, launch, make_parser, seconds, show, take_turns, write_block
+from benchmarks.common.script import Seconds, launch, make_parser, show, take_turns, timed, write_block
 from ldl.collective import Collective
 from ldl.errors import LDLError, did_you_mean
 from ldl.labels import LabelSpace
@@ -279,6 +279,115 @@ def default_run() -> Works:
     return {OURS: run}
 
 
+TABLE_ROWS, TABLE_FEATURES, TABLE_LABELS, HIDDEN = 10_000, 50, 10, 256
+"""Sizes of the cases that train a network with one hidden layer on a table."""
+TRAIN_ROWS, VAL_ROWS = 8100, 900
+"""Rows to train on and to validate of the first fold of ten."""
+
+
+@cache
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that exists until the process ends."""
+    return tempfile.TemporaryDirectory()
+
+
+def plain_model(head: str) -> Any:
+    """Return the network of a head for a plain loop: a softmax, or an LDLF that is built."""
+    from benchmarks.common.plain_training import BATCH, EPOCHS, Network
+    from ldl.heads import LDLF
+
+    torch.manual_seed(0)
+    if head == "Softmax":
+        return Network(TABLE_FEATURES, HIDDEN, TABLE_LABELS)
+    model = LDLF(hidden=[HIDDEN])
+    model.build(TABLE_FEATURES, numbered(TABLE_LABELS))
+    batches = -(-TRAIN_ROWS // BATCH)
+    model.expect(batches, EPOCHS * batches)
+    return model
+
+
+def write_table(folder: Path) -> Path:
+    """Write the table of the cases as a CSV with a header."""
+    import pandas as pd
+
+    features, target = table(TABLE_ROWS, TABLE_FEATURES, TABLE_LABELS)
+    names = [f"x{number}" for number in range(TABLE_FEATURES)] + [f"label:{number}" for number in range(TABLE_LABELS)]
+    path = folder / "table.csv"
+    pd.DataFrame(torch.cat([features, target], 1).numpy(), columns=names).to_csv(path, index=False)
+    return path
+
+
+def run_table(head: str, path: Path) -> Seconds:
+    """Train and test a head with a hidden layer on a CSV, as the command line does; return the seconds of the fit."""
+    from benchmarks.common.plain_training import BATCH, EPOCHS, LEARNING_RATE, FitClock
+    from ldl.command import main as train
+
+    with tempfile.TemporaryDirectory() as folder:
+        options: dict[str, Any] = {
+            "model.head": head, "model.head.hidden": f"[{HIDDEN}]", "model.backbone": "Identity",
+            "model.optimizer": "AdamW", "model.optimizer.lr": LEARNING_RATE,
+            "data": "TabularLDL", "data.path": path, "data.batch_size": BATCH, "data.val_fraction": 0.1,
+            "trainer.max_epochs": EPOCHS, "trainer.accelerator": "cpu", "trainer.enable_progress_bar": "false",
+            "trainer.callbacks": "benchmarks.common.plain_training.FitClock",
+            "wandb.mode": "disabled", "run_dir": f"{folder}/run",
+        }  # fmt: skip
+        train([f"--{name}={value}" for name, value in options.items()])
+    return FitClock.last
+
+
+def fits_of(head: str) -> Works:
+    """Return the fits of a head on a table: in a run of ldl, in a plain loop of torch, and in plain Lightning."""
+    from benchmarks.common.plain_training import fit_lightning, fit_torch
+
+    path = write_table(Path(scratch().name))
+    data = (*table(TABLE_ROWS, TABLE_FEATURES, TABLE_LABELS), TRAIN_ROWS, VAL_ROWS)
+    return {
+        OURS: lambda: run_table(head, path),
+        "plain torch": lambda: fit_torch(plain_model(head), *data),
+        "plain Lightning": lambda: fit_lightning(plain_model(head), *data),
+    }
+
+
+def runs_of(head: str) -> Works:
+    """Return runs of a head on a CSV, with a test and files of its results: of ldl, and with a plain loop of torch."""
+    from benchmarks.common.plain_training import run_torch
+
+    folder = Path(scratch().name)
+    path = write_table(folder)
+
+    def run() -> None:
+        run_table(head, path)
+
+    return {
+        OURS: run,
+        "plain torch": lambda: run_torch(plain_model(head), path, folder, TABLE_LABELS, TRAIN_ROWS, VAL_ROWS),
+    }
+
+
+@case
+def softmax_table() -> Works:
+    """Fit Softmax with a hidden layer of 256 on 10,000 x 50 for 20 epochs of batch 64; only the fit is measured."""
+    return fits_of("Softmax")
+
+
+@case
+def softmax_table_run() -> Works:
+    """Run the training of ``softmax_table`` from the CSV to the results and charts."""
+    return runs_of("Softmax")
+
+
+@case
+def ldlf_table() -> Works:
+    """Fit LDLF with a hidden layer of 256 on 10,000 x 50 for 20 epochs of batch 64; only the fit is measured."""
+    return fits_of("LDLF")
+
+
+@case
+def ldlf_table_run() -> Works:
+    """Run the training of ``ldlf_table`` from the CSV to the results and charts."""
+    return runs_of("LDLF")
+
+
 def mixed_table() -> Any:
     """Return a data frame of 200,000 rows with a number of the row, 28 features, and a value."""
     import pandas
@@ -331,7 +440,7 @@ def measure(name: str, turns: int) -> dict[str, Seconds]:
     works = CASES[name]()
     for work in works.values():
         work()
-    found = take_turns(works, turns, lambda work, _: seconds(works[work]))
+    found = take_turns(works, turns, lambda work, _: timed(works[work]))
     return {work: Seconds(*(median(column) for column in zip(*times))) for work, times in found.items()}
 
 
@@ -365,7 +474,7 @@ def main() -> None:
     if options.child:
         work = next(iter(CASES[options.cases[0]]().values()))
         work()
-        print(json.dumps(seconds(work)))
+        print(json.dumps(timed(work)))
         return
     rows = []
     for name in options.cases or CASES:

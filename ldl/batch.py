@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -30,6 +31,10 @@ EVALUATED_ROWS = 256
 """Rows of a batch of evaluation if no number is given."""
 ROWS_PER_BATCH_ROW, SMALLEST_BATCH, LARGEST_BATCH = 12, 16, 64
 """By :func:`usual_batch_size`: training rows for each row of a batch, and the smallest and the largest batch."""
+
+
+accelerator_available = cache(torch.accelerator.is_available)
+"""Whether there is a device besides the CPU. torch searches for drivers at every call."""
 
 
 def usual_batch_size(rows: int) -> int:
@@ -191,7 +196,7 @@ def normalised_alone(model: nn.Module, rows: int) -> Iterator[None]:
 def seed_batch(number: int, rank: int) -> None:
     """Seed torch for batch ``number`` of the run: Lightning stores no random state to resume with."""
     seed = hash((run_seed(), number, rank)) % 2**63
-    if torch.accelerator.is_available():
+    if accelerator_available():
         torch.manual_seed(seed)
     else:
         # torch.manual_seed also records the seed, with the call stack, for devices that may be initialised later.

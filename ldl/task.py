@@ -281,7 +281,9 @@ class Task(Optimised):
         if self.check_finite and self._trainer is not None:
             note_loss(self.watch, losses["loss"].detach(), batch, self.trainer)
         self.train_means.update(losses, rows)
-        self.log("loss", losses["loss"].detach(), logger=False)
+        if self._trainer is not None:
+            # Lightning's ``log`` takes as long as the step of a small network.
+            self.trainer.callback_metrics["loss"] = losses["loss"].detach()
         loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
         seen = slice(None if rows else 0)
         target = target if weight is None else target * weight.reshape(-1, *[1] * (target.ndim - 1))
@@ -339,8 +341,7 @@ class Task(Optimised):
         if self.train_values is not None:
             counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
             output["train_count"] = torch.from_numpy(counts).to(self.device)
-        for means in metrics.update(output):
-            self.log_dict(means, on_step=False, on_epoch=True, batch_size=len(output["index"]))
+        metrics.update(output)
         return output
 
     @property

@@ -80,6 +80,13 @@ def seconds(work: Callable[[], object], per: float = 1) -> Seconds:
     return Seconds((time.perf_counter() - clock) / per, (time.process_time() - processor) / per)
 
 
+def timed(work: Callable[[], object]) -> Seconds:
+    """Return the seconds of a call, or the seconds of a part of it that the call itself returns."""
+    results: list[object] = []
+    whole = seconds(lambda: results.append(work()))
+    return results[0] if isinstance(results[0], Seconds) else whole
+
+
 def take_turns(names: Iterable[K], rounds: int, measure: Callable[[K, int], T]) -> dict[K, list[T]]:
     """Call ``measure(name, round)`` for every name in every round, in odd rounds backwards."""
     measured: dict[K, list[T]] = {name: [] for name in names}

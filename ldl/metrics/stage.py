@@ -67,27 +67,30 @@ class StageMetrics(Sums):
                 self.means[kind] = MetricCollection(metrics, prefix=prefix, compute_groups=False)  # type: ignore[arg-type]
         self.line = LineMetrics(labels, details) if any(metric.of == "line" for metric in wanted) else None
 
-    def update(self, output: dict[str, Tensor]) -> list[MetricCollection]:
-        """Add the output of ``Task.predict_step`` for a batch; return the updated means, for logging."""
-        updated = []
+    def update(self, output: dict[str, Tensor]) -> None:
+        """Add the output of ``Task.predict_step`` for a batch."""
         for kind, columns in COMPARED.items():
             # Intervals and sets exist only after calibration, and few data have votes.
             if kind in self.means and all(name in output for name in columns):
-                metrics = self.means[kind]
-                assert isinstance(metrics, MetricCollection)
-                metrics.update(*(output[name] for name in columns), weight=output.get("weight"))
-                updated.append(metrics)
+                self.means[kind].update(*(output[name] for name in columns), weight=output.get("weight"))
         if self.line is not None:
             self.line.update(output)
-        return updated
 
-    def finish(self) -> dict[str, float]:
-        """Return the results of all rows at once, and reset. Every process calls it."""
-        if self.line is None or not self.line.value:
-            return {}
-        results = self.line.compute()
-        self.line.reset()
-        return {self.prefix + name: result for name, result in results.items()}
+    def finish(self) -> dict[str, TorchMetric | float]:
+        """Return the metrics that have rows, to log at the end of a stage. Every process calls it.
+
+        Means are metrics, which Lightning computes and resets. Logged at every batch, they would take most of the time
+        of a validation. Metrics of all rows at once are results, and are reset here.
+        """
+        logged: dict[str, TorchMetric | float] = {}
+        for means in self.means.values():
+            assert isinstance(means, MetricCollection)
+            logged |= {name: mean for name, mean in means.items() if mean.update_called}
+        if self.line is not None and self.line.value:
+            results = self.line.compute()
+            self.line.reset()
+            logged |= {self.prefix + name: result for name, result in results.items()}
+        return logged
 
 
 class LineMetrics(TorchMetric):
@@ -133,11 +136,12 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
         if isinstance(metric, TorchMetric):
             # The rows are those of all processes, and one process computes the metrics.
             metric.distributed_available_fn = lambda: False
-    measured: dict[str, float] = {}
     columns = {name: torch.from_numpy(column) for name, column in rows.items()}
-    for means in metrics.update({**columns, "index": torch.arange(len(rows["prediction"]))}):
-        measured |= {name: float(number) for name, number in means.compute().items()}
-    return ordered(measured | metrics.finish())
+    metrics.update({**columns, "index": torch.arange(len(rows["prediction"]))})
+    results = metrics.finish()
+    return ordered(
+        {name: float(each.compute() if isinstance(each, TorchMetric) else each) for name, each in results.items()}
+    )
 
 
 class WeightedMean(TorchMetric):

@@ -16,6 +16,7 @@ import pytorch_lightning as pl
 import torch
 from scipy.sparse import csr_matrix
 
+import ldl.backbones
 import ldl.heads
 from benchmarks.common.data import fit_rows, inputs_of, known_columns, mean_metrics
 from benchmarks.tables.columns import Column
@@ -148,13 +149,14 @@ def fit(method: Method, setting: Setting, data: LDLDataModule, seed: int) -> Mod
 
 
 def make_head(spec: Any) -> Any:
-    """Make the head of a specification with short class names, and all heads in it."""
+    """Make the head of a specification with short class names, and all heads and backbones in it."""
     if isinstance(spec, list):
         return [make_head(part) for part in spec]
     if not isinstance(spec, dict) or "class_path" not in spec:
         return spec
     arguments = {name: make_head(value) for name, value in spec.get("init_args", {}).items()}
-    return getattr(ldl.heads, spec["class_path"])(**arguments)
+    package = ldl.heads if hasattr(ldl.heads, spec["class_path"]) else ldl.backbones
+    return getattr(package, spec["class_path"])(**arguments)
 
 
 def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -110,9 +111,13 @@ class Tabular(Backbone):
         pieces, weight = max(len(row.unique()) for row in self.edges) - 1, saved.get("embeddings.linear.weight")
         if weight is None or weight.shape != (len(self.numbers), pieces, self._size):
             refuse(self, "embeddings.linear.weight", f"is not of {len(self.numbers)} numbers in {pieces} pieces")
+        former = next(self.network.parameters())
         self.embeddings = self._make_embeddings()
-        with next(self.network.parameters()).device:
+        with former.device:
             self.network = self._make_layers()
+        for parameter in self.parameters():
+            parameter.requires_grad_(former.requires_grad)
+        self.train(self.training)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         self.complete_state(state_dict, prefix)
@@ -121,7 +126,8 @@ class Tabular(Backbone):
     def check_state(self) -> None:
         """Raise LDLError for an invalid loaded state, such as pieces without a length."""
         super().check_state()
-        self._check_numbers()
+        if "numbers" in self._buffers:  # not in the unbuilt backbone that Trained copies
+            self._check_numbers()
 
     def _check_numbers(self) -> None:
         check_buffers(self, {"numbers": "M: 0 <= number < F", "edges": "M E: finite"}, F=self._features)
@@ -138,7 +144,10 @@ class Tabular(Backbone):
         if not len(self.numbers):
             return None
         pieces = [row.unique() for row in self.edges]
-        return rtdl_num_embeddings.PiecewiseLinearEmbeddings(pieces, self._size, activation=False, version="B")
+        with warnings.catch_warnings():
+            # A single piece is a line, which is what a number with nearly always one value should have.
+            warnings.filterwarnings("ignore", message=r"The \d+-th feature has just two bin edges")
+            return rtdl_num_embeddings.PiecewiseLinearEmbeddings(pieces, self._size, activation=False, version="B")
 
     def _make_layers(self) -> nn.Sequential:
         """Return the layers behind the embeddings."""

@@ -71,10 +71,11 @@ class Rows:
         """(N,) groups in numpy, or None."""
         return None if self.group is None else self.group.cpu().numpy()
 
-    def hold_out(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def hold_out(self, share: float | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the rows that stay, and of a random share that is held out, both rising.
 
-        Whole groups are held out if groups are known.
+        Whole groups are held out if groups are known. None holds out a tenth if there are enough rows
+        (:func:`ldl.protocols.calibration_units`).
         """
         fold = with_validation(np.arange(len(self)), np.arange(0), share, seed, groups=self.group_array)
         return fold.train, fold.val

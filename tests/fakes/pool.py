@@ -16,6 +16,14 @@ model:
         - {class_path: StructRF, init_args: {trees: 5, depth: 4, out_of_bag: false}}
         - class_path: Trained
           init_args: {epochs: 4, repeats: 3, scaling: standard, head: {class_path: Softmax, init_args: {hidden: [4]}}}
+        - class_path: Trained
+          init_args:
+            head: {class_path: LDLF, init_args: {trees: 2, depth: 3, batches: 2}}
+            backbone: {class_path: Tabular, init_args: {members: 2, hidden: [8], embedding: 4, bins: 4}}
+            epochs: 4
+            repeats: 3
+            scaling: ranks
+            validation: 0.2
         - MaxEnt
 data: {class_path: TabularLDL, init_args: {path: table.npz, folds: 2, scaling: none, val_fraction: 0}}
 trainer: {max_epochs: 1, accelerator: cpu, enable_progress_bar: false, log_every_n_steps: 1}

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from ldl.backbones import Identity, Tabular
+from ldl.backbones.base import WholeImages
 from ldl.bags import MILBoost
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler
@@ -22,6 +24,7 @@ from ldl.testing import check_head
 
 LABELS = LabelSpace.ordinal([10, 20, 30, 40])
 FOREST: dict[str, Any] = {"trees": 3, "depth": 4, "outputs": None, "batches": 3}
+NETWORK: dict[str, Any] = {"members": 3, "hidden": [16], "dropout": 0.2, "embedding": 4, "bins": 5}
 
 
 def problem(rows: int = 90) -> tuple[Tensor, Tensor]:
@@ -42,8 +45,10 @@ def fitted(head: Head | None = None, **options: Any) -> Trained:
     [
         lambda: Trained(epochs=20, lr=0.03),
         lambda: Trained(LDLF(**FOREST), epochs=10, lr=0.03, scaling="quantile_normal", clip=3.0, mixup=0.2),
+        lambda: Trained(LDLF(**FOREST), Tabular(**NETWORK), epochs=10, scaling="ranks", validation=0.2),
+        lambda: Trained(backbone=Identity(), epochs=20, lr=0.03),
     ],
-    ids=["softmax", "ldlf"],
+    ids=["softmax", "ldlf", "ldlf behind a network", "softmax behind nothing"],
 )
 def test_contract(make: Any) -> None:
     check_head(make)
@@ -157,3 +162,60 @@ def test_a_changed_state_is_refused(buffer: str, change: Any, words: str) -> Non
 def test_so_many_steps_at_most(steps: int, epochs: int) -> None:
     features, _ = problem()  # three batches an epoch
     assert torch.equal(fitted(steps=steps)(features), fitted(epochs=epochs)(features))
+
+
+def test_members_of_a_backbone_are_averaged() -> None:
+    trained, features = fitted(Softmax("l1"), backbone=Tabular(**NETWORK)), problem()[0]
+    each = trained.members[0](trained.backbones[0](features))
+    assert each.shape == (90, 3, 4) and len(each[0].unique(dim=0)) == 3
+    torch.testing.assert_close(trained(features), each.mean(1))
+    torch.testing.assert_close(trained(features.reshape(9, 10, 5)), each.mean(1).reshape(9, 10, 4))
+    assert torch.equal(trained(features[0]), trained(features[:1])[0])
+    assert not any(parameter.requires_grad for parameter in trained.parameters())
+
+
+@pytest.mark.parametrize("count", [4097, 9000])
+def test_many_rows_go_through_the_backbone_in_parts(count: int) -> None:
+    trained = fitted(backbone=Tabular(**NETWORK))
+    features = problem(count)[0]
+    torch.testing.assert_close(trained(features), torch.cat([trained(part) for part in features.split(1000)]))
+
+
+def test_the_epoch_of_the_lowest_validation_kl_is_kept() -> None:
+    """A network that overfits a few rows: without validation it ends with a higher KL on the rows held out."""
+    features, target = problem(60)
+    target = target[torch.randperm(60, generator=torch.Generator().manual_seed(1))]
+    rows = Rows(features, target)
+    last, best = (
+        Trained(Softmax(hidden=[64]), epochs=60, batch_size=16, lr=0.02, validation=share, seed=3) for share in (0, 0.3)
+    )
+    for trained in (last, best):
+        trained.build(5, LABELS)
+    train, held_out = rows.hold_out(0.3, 3)
+    last.fit(rows[torch.from_numpy(train)], Collective())
+    best.fit(rows, Collective())
+    last_kl, best_kl = (kl(each(features[held_out]), target[held_out]).mean() for each in (last, best))
+    assert best_kl < 0.9 * last_kl
+    whole = fitted(Softmax(hidden=[8]), validation=None)  # 90 rows are too few for a tenth
+    assert torch.equal(whole(features), fitted(Softmax(hidden=[8]))(features))
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_fit_anew_forgets_the_former_rows() -> None:
+    trained, (features, target) = fitted(backbone=Tabular(**NETWORK), scaling="ranks"), problem()
+    fewer = Rows(features.round().clamp(4, 6), target)  # fewer pieces of the embeddings
+    trained.fit(fewer, Collective())
+    other = Trained(backbone=Tabular(**NETWORK), epochs=5, batch_size=32, seed=3, scaling="ranks")
+    other.build(5, LABELS)
+    other.fit(fewer, Collective())
+    assert torch.equal(trained(features), other(features))
+    copied = Trained(backbone=Tabular(**NETWORK), scaling="ranks")
+    copied.build(5, LABELS)
+    copied.load_state_dict(trained.state_dict())
+    assert torch.equal(copied(features), trained(features))
+    assert not any(parameter.requires_grad for parameter in copied.parameters())
+
+
+def test_a_backbone_of_images_is_refused() -> None:
+    with pytest.raises(LDLError, match="WholeImages got inputs of 5; it takes colour images"):
+        fitted(backbone=WholeImages())

@@ -15,6 +15,7 @@ from onnxruntime import InferenceSession
 from torch import Tensor, nn
 
 from ldl import heads
+from ldl.backbones import Tabular
 from ldl.bags import Bagged, MILBoost, MPLBoost
 from ldl.data.tables.scaling import Scaling
 from ldl.deploy.export import Deployed, draw, export, measure
@@ -54,6 +55,11 @@ MADE: dict[str, Made] = {
     "maxent": (lambda: MaxEnt(), EMOTIONS, "quantile_normal"),
     "meanpredictor": (lambda: MeanPredictor(), EMOTIONS, "standard"),
     "trained": (lambda: Trained(epochs=1, repeats=2, scaling="quantile_uniform"), EMOTIONS, "none"),
+    "trained_network": (
+        lambda: Trained(LDLF(trees=2, depth=3), Tabular(members=3, hidden=[8], embedding=4, bins=6), 1, scaling="ranks"),
+        EMOTIONS,
+        "none",
+    ),
     "scaled": (lambda: Scaled(AAKNN(), clip=2.0), EMOTIONS, "none"),
     "mirrored": (lambda: Mirrored(MaxEnt(), [1, 0, 2, 3, 5, 4]), EMOTIONS, "standard"),
     "pool": (lambda: Pool(members=[MaxEnt(), StructRF(trees=3, depth=2)], folds=2), EMOTIONS, "standard"),

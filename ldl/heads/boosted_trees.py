@@ -66,8 +66,9 @@ class BoostedTrees(FittedHead):
 
     Features are binned to one byte each, in blocks of rows, so they may be a memory map larger than memory. Fitting
     holds about F + 16 C + 13 bytes per training row, 17 more per thread with one tree per label, and up to 1 GB of
-    columns during binning. If one bin of a feature has at least half of the rows, it adds 8 bytes for each other row,
-    and 8 bytes per row in each thread. More than 0.5 GB of bins are kept in a temporary file in ``LDL_CACHE``.
+    columns during binning. Random thresholds take one more byte for each feature of a round. If one bin of a feature
+    has at least half of the rows, it adds 8 bytes for each other row, and 8 bytes per row in each thread. More than
+    0.5 GB of bins are kept in a temporary file in ``LDL_CACHE``.
 
     Args:
         rounds: Rounds of boosting; with ``patience`` the largest number.

@@ -230,25 +230,54 @@ class Share(NamedTuple):
     owner: np.ndarray
 
 
-def make_shares(bins: FeatureBins, count: int) -> list[Share]:
-    """Divide the features, in order, into parts of about equal work."""
+class Shares(NamedTuple):
+    """The shares of T threads, in arrays that compiled code can loop over.
+
+    Attributes:
+        cuts: (T + 1,) int64; share t has the features ``cuts[t]..cuts[t + 1] - 1``.
+        start: (T, N + 1) int64, see :class:`Share`; (T, 1) if no feature is sparse.
+        listed: Of all shares, int32.
+        owner: Of all shares, int32.
+    """
+
+    cuts: np.ndarray
+    start: np.ndarray
+    listed: np.ndarray
+    owner: np.ndarray
+
+
+@inlined
+def share_of(shares: Shares, number: int) -> Share:
+    """Return one of the shares."""
+    start = shares.start[number]
+    return Share(shares.cuts[number], shares.cuts[number + 1], start, shares.listed, shares.owner)
+
+
+@inlined
+def lists_any(share: Share) -> bool:
+    """Return whether any row lists a bin."""
+    return share.start[-1] > share.start[0]
+
+
+def make_shares(bins: FeatureBins, count: int, first: int = 0, last: int | None = None) -> Shares:
+    """Divide the features, in order, into ``count`` parts of about equal work, and return the parts first..last - 1."""
     width, rows = bins.codes.shape
     # A sparse feature costs about as much as its bins.
     cost = np.where(bins.default >= 0, 0, rows) + 8 * np.diff(bins.offset)
     total = np.concatenate([[0], cost.cumsum()])
-    cuts = np.searchsorted(total, np.linspace(0, total[-1], count + 1)[1:-1]).tolist()
-    return [_make_share(bins, first, last) for first, last in zip([0, *cuts], [*cuts, width])]
-
-
-def _make_share(bins: FeatureBins, first: int, last: int) -> Share:
-    if not (bins.default[first:last] >= 0).any():
-        return Share(first, last, np.zeros(1, np.int64), *np.empty((2, 0), np.int32))
-    start = np.zeros(bins.codes.shape[1] + 1, np.int64)
-    _count_listed(bins, first, last, start)
-    np.cumsum(start, out=start)
-    listed, owner = (scratch((int(start[-1]),), np.int32) for _ in range(2))
-    _list(bins, first, last, start[:-1].copy(), listed, owner)
-    return Share(first, last, start, listed, owner)
+    between = np.searchsorted(total, np.linspace(0, total[-1], count + 1)[1:-1])
+    cuts = np.concatenate([[0], between, [width]])[first : (count if last is None else last) + 1]
+    if not (bins.default[cuts[0] : cuts[-1]] >= 0).any():
+        return Shares(cuts, np.zeros((len(cuts) - 1, 1), np.int64), *np.empty((2, 0), np.int32))
+    start = np.zeros((len(cuts) - 1, rows + 1), np.int64)
+    for share, listed_before in enumerate(start):
+        _count_listed(bins, cuts[share], cuts[share + 1], listed_before)
+    # The entries of a share follow those of the share before it.
+    np.cumsum(start.reshape(-1), out=start.reshape(-1))
+    listed, owner = (scratch((int(start[-1, -1]),), np.int32) for _ in range(2))
+    for share, positions in enumerate(start):
+        _list(bins, cuts[share], cuts[share + 1], positions[:-1].copy(), listed, owner)
+    return Shares(cuts, start, listed, owner)
 
 
 @inlined

@@ -26,8 +26,8 @@ from ldl.collective import Collective
 from ldl.labels import KL_FLOOR
 from ldl.methods.forest.binning import FeatureBins, make_bins
 from ldl.methods.forest.boosted_tree import Grower, Shape
-from ldl.methods.forest.flat import FlatTree, join_trees
-from ldl.methods.forest.predict import add_scores
+from ldl.methods.forest.flat import FlatTree
+from ldl.methods.forest.predict import add_leaves
 from ldl.methods.forest.sampling import subset
 from ldl.methods.numba_kernels import compiled, inlined
 
@@ -37,6 +37,8 @@ LEAST_HESSIAN = 1e-6
 """Smallest second derivative of a row and a label, which would otherwise vanish for confident scores."""
 Trees = Literal["vector", "label"]
 ThresholdSearch = Literal["histogram", "random"]
+ROOT = np.zeros(1, np.int32)
+"""First node of the only tree of a forest."""
 IDLE = 50
 """Rounds in a row in which the draws of rows, features or thresholds allow no split, after which boosting stops."""
 DERIVATIVES_WORTH_THREADS = 50_000
@@ -150,14 +152,17 @@ def boost(
                 _by_rows(grower, scores, partial(add_coded, bins, *coded, scores, label))
             left = np.nan
             if watched is not None and seen is not None:
-                width = trees[0].values.shape[1]
-                forest = join_trees(list(trees), width, torch.device("cpu"), Collective(), missing=True)
-                rows_seen, depth = torch.from_numpy(watched.features), plan.shape.depth
-                add_scores(rows_seen, forest, torch.from_numpy(seen), depth, plan.threads)
+                for label, tree in enumerate(trees):
+                    _by_rows(grower, seen, partial(_add_tree, watched.features, tree, seen, label))
                 left = watched.mean_loss(seen, loss)
             yield Round(trees, left)
     finally:
         grower.close()
+
+
+def _add_tree(features: np.ndarray, tree: FlatTree, scores: np.ndarray, label: int, first: int, last: int) -> None:
+    """Add the values of the leaves that the rows first..last - 1 reach to their ``scores`` (n, C)."""
+    add_leaves(features[first:last], ROOT, *tree[:5], scores[first:last], label)
 
 
 def _columns(width: int, share: float, seed: int, number: int) -> np.ndarray:
@@ -195,6 +200,7 @@ def _by_rows(grower: Grower, scores: np.ndarray, one: Callable[[int, int], None]
     list(map(one, cuts, cuts[1:]) if pool is None else pool.map(one, cuts, cuts[1:]))
 
 
+@compiled
 def code_thresholds(tree: FlatTree, bins: FeatureBins) -> tuple[np.ndarray, np.ndarray]:
     """Express the thresholds of a tree by the bins from which it was grown.
 
@@ -202,14 +208,15 @@ def code_thresholds(tree: FlatTree, bins: FeatureBins) -> tuple[np.ndarray, np.n
         The last bin wholly to the left of each node, and the bin that contains the threshold, (M,) int32, -1 for none.
         No row of the tree is in the latter bin, but other rows may be, and are sorted by their values.
     """
-    below, split_bin = np.full((2, len(tree.feature)), -1, np.int32)
-    for node in np.flatnonzero(tree.feature >= 0):
+    below, split_bin = np.full(len(tree.feature), -1, np.int32), np.full(len(tree.feature), -1, np.int32)
+    for node in range(len(tree.feature)):
         f, threshold = tree.feature[node], tree.threshold[node]
-        ends = bins.high[f, : bins.filled[f]]
-        next_ = int(np.searchsorted(ends, threshold, "right"))
-        below[node] = next_ - 1
-        if next_ < len(ends) and bins.low[f, next_] <= threshold:
-            split_bin[node] = next_
+        if f >= 0:
+            filled = bins.filled[f]
+            next_ = np.searchsorted(bins.high[f, :filled], threshold, "right")
+            below[node] = next_ - 1
+            if next_ < filled and bins.low[f, next_] <= threshold:
+                split_bin[node] = next_
     return below, split_bin
 
 

@@ -48,7 +48,7 @@ class Newton(NamedTuple):
 
 
 class BinSplit(NamedTuple):
-    """A split of a node: rows in bins of ``feature`` up to ``below`` go left.
+    """A split of a node, as compiled code writes it: rows in bins of ``feature`` up to ``below`` go left.
 
     Attributes:
         gain: Above 0; 0 for no split.
@@ -63,15 +63,6 @@ class BinSplit(NamedTuple):
     below: int
     above: int
     missing_left: bool
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> BinSplit:
-        """Return the split that compiled code has written to ``values``, (5,) float64."""
-        gain, feature, below, above, missing_left = values.tolist()
-        return cls(gain, int(feature), int(below), int(above), bool(missing_left)) if gain > 0 else NO_SPLIT
-
-
-NO_SPLIT = BinSplit(0.0, -1, -1, -1, False)
 
 
 @compiled

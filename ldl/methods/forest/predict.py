@@ -231,9 +231,12 @@ def _average(
 @compiled
 def add_leaves(
     rows: np.ndarray, roots: np.ndarray, feature: np.ndarray, threshold: np.ndarray, child: np.ndarray,
-    values: np.ndarray, missing_left: np.ndarray, scores: np.ndarray,
+    values: np.ndarray, missing_left: np.ndarray, scores: np.ndarray, label: int = 0,
 ) -> None:  # fmt: skip
-    """Compute :func:`add_scores` on arrays in one thread; rows (B, F) and scores (B, C) float32."""
+    """Compute :func:`add_scores` on arrays in one thread; rows (B, F) and scores (B, C) float32.
+
+    Leaves of the first tree with one step add to the score of ``label``.
+    """
     labels = scores.shape[1]
     # As many rows as stay in the cache while they go through all trees.
     block = max(16, CACHED_FLOATS // (rows.shape[1] + 2 * labels))
@@ -250,4 +253,4 @@ def add_leaves(
                     for c in range(labels):
                         scores[i, c] += values[leaf, c]
                 else:
-                    scores[i, k % labels] += values[leaf, 0]
+                    scores[i, (label + k) % labels] += values[leaf, 0]

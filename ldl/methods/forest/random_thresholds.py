@@ -1,20 +1,97 @@
 """The best of one random threshold per feature in a node of a boosted tree (extra-trees), without histograms.
 
-A node of few rows and many labels has fewer numbers than its histogram would have.
+A node of few rows and many labels has fewer numbers than its histogram would have. The bins lie row by row, so that
+vector instructions compare and add many features of a row at a time. Each sum is still made row after row.
 """
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.binning import FeatureBins, Share
+from ldl.methods.forest.binning import FeatureBins, Share, Shares, lists_any, share_of
 from ldl.methods.forest.histograms import LEAST_GAIN, Newton, score_of, sides_score, write_split
 from ldl.methods.numba_kernels import compiled, inlined, next_share, substream
+from ldl.methods.training_rows import scratch
 
-BLOCK_ROWS = 4096
-"""Rows whose derivatives are read for all features together, so that they stay in the cache."""
+LANES = 16
+"""Features that are read together; the columns of a share are a multiple of it."""
+BLOCK_ROWS = 1024
+"""Rows whose bins stay in the cache while they are copied."""
+
+
+class RowCodes(NamedTuple):
+    """Bins of the features that a tree may split by and that are not sparse, row by row, in P columns.
+
+    Attributes:
+        codes: (N, P) uint8.
+        start: (T + 1,) int64; the features of share t have the columns ``start[t]:start[t + 1]``.
+        missing: (T,) int64; all features of a share with missing values are in this many of its first columns.
+        column: (F',) int64, the column of each feature that the tree may split by, -1 for a sparse one.
+        filled: (P,) uint8, the bin of missing values in each column.
+    """
+
+    codes: np.ndarray
+    start: np.ndarray
+    missing: np.ndarray
+    column: np.ndarray
+    filled: np.ndarray
+
+
+class RowCoder:
+    """Makes :class:`RowCodes` in the same memory, and keeps those of the last features; threads may share it."""
+
+    def __init__(self, bins: FeatureBins, shares: Shares) -> None:
+        self.bins, self.shares, self.lock = bins, shares, Lock()
+        self.memory = np.empty(0, np.uint8)
+        self.features: np.ndarray | None = None
+        self.latest = RowCodes(self.memory.reshape(0, 0), *np.zeros((3, 0), np.int64), self.memory)
+
+    def code(self, features: np.ndarray) -> RowCodes:
+        """Return the row codes of features, rising, int64. The memory of other features is overwritten."""
+        with self.lock:
+            if self.features is None or not np.array_equal(features, self.features):
+                self.latest, self.features = self._make(features), features.copy()
+            return self.latest
+
+    def _make(self, features: np.ndarray) -> RowCodes:
+        bins, cuts, rows = self.bins, self.shares.cuts, self.bins.codes.shape[1]
+        start, missing = np.zeros(len(cuts), np.int64), np.zeros(len(cuts) - 1, np.int64)
+        column, order = np.full(len(features), -1), []
+        for share in range(len(cuts) - 1):
+            inside = np.flatnonzero((features >= cuts[share]) & (features < cuts[share + 1]))
+            dense = inside[bins.default[features[inside]] < 0]
+            own = features[dense]
+            has_missing = bins.offset[own + 1] - bins.offset[own] > bins.filled[own]
+            dense = dense[np.argsort(~has_missing, kind="stable")]
+            column[dense] = start[share] + np.arange(len(dense))
+            missing[share] = _whole_lanes(int(has_missing.sum()))
+            start[share + 1] = start[share] + _whole_lanes(len(dense))
+            order += [*features[dense].tolist(), *[-1] * (_whole_lanes(len(dense)) - len(dense))]
+        size = rows * len(order)
+        if len(self.memory) < size:
+            self.memory = scratch((size,), np.uint8)
+        codes, by_column = self.memory[:size].reshape(rows, len(order)), np.array(order, np.int64)
+        _copy_by_row(bins.codes, by_column, codes)
+        # No row has a missing value in a column without a feature.
+        filled = np.where(by_column < 0, 255, bins.filled[by_column]).astype(np.uint8)
+        return RowCodes(codes, start, missing, column, filled)
+
+
+def _whole_lanes(count: int) -> int:
+    return -(-count // LANES) * LANES
+
+
+@compiled
+def _copy_by_row(codes: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
+    """Copy the ``codes`` (F, N) of features into the columns of ``out`` (N, P), with 0 for feature -1."""
+    for first in range(0, len(out), BLOCK_ROWS):
+        last = min(first + BLOCK_ROWS, len(out))
+        for column, f in enumerate(features):
+            for row in range(first, last):
+                out[row, column] = codes[f, row] if f >= 0 else 0
 
 
 class _Sides(NamedTuple):
@@ -22,12 +99,12 @@ class _Sides(NamedTuple):
 
     Attributes:
         drawn: (K,) int64, the last bin on the left, -1 if no row has a value.
-        high: (K,) int64, the highest bin with a row, -1 for none.
+        high: (K,) int64, the highest bin with a row, -1 for none; the threshold splits the values if it is above
+            ``drawn``.
         missing: (K,) int64, rows without a value.
         left: (K, 2 W) float64, sums of the derivatives of the rows on the left.
         absent: (K, 2 W) float64, sums of the derivatives of the rows without a value.
         here: (K,) int64, rows on the left.
-        edges: (K, 2) int64, the bins with rows next to the threshold, the upper one -1 if no row is above it.
     """
 
     drawn: np.ndarray
@@ -36,13 +113,12 @@ class _Sides(NamedTuple):
     left: np.ndarray
     absent: np.ndarray
     here: np.ndarray
-    edges: np.ndarray
 
 
 @compiled
 def best_random_split(
-    bins: FeatureBins, share: Share, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
-    rules: Newton, draws: np.ndarray, number: int, split: np.ndarray,
+    bins: FeatureBins, shares: Shares, thread: int, codes: RowCodes, features: np.ndarray, derivatives: np.ndarray,
+    rows: np.ndarray, sums: np.ndarray, rules: Newton, draws: np.ndarray, number: int, split: np.ndarray,
 ) -> None:  # fmt: skip
     """Write the best :class:`.histograms.BinSplit` of a node within a share to ``split``; of equal ones the first.
 
@@ -52,7 +128,9 @@ def best_random_split(
 
     Args:
         bins: The training rows.
-        share: The features of this thread.
+        shares: The features of each thread.
+        thread: The share to search.
+        codes: The bins of ``features``, row by row.
         features: Features that the tree may split by, rising.
         derivatives: (N, 2 W) float32, of all rows.
         rows: (n,) int32, the rows of the node.
@@ -64,36 +142,50 @@ def best_random_split(
     """
     base, best = score_of(sums, rules.l2), LEAST_GAIN
     split[0] = 0.0
+    share = share_of(shares, thread)
     first, last = np.searchsorted(features, share.first), np.searchsorted(features, share.last)
     tried = features[first:last]
     sides = _make_sides(len(tried), len(sums))
-    _draw_dense(bins, tried, rows, draws, number, sides)
-    _add_dense(bins, tried, derivatives, rows, sides)
-    if len(share.listed):
-        positions = _places(tried, share)
+    _fill_dense(bins, codes, thread, tried, codes.column[first:last], derivatives, rows, draws, number, sides)
+    if lists_any(share):
+        positions = _places(tried, share.first, share.last)
         _draw_listed(bins, share, tried, positions, rows, draws, number, sides)
         _add_listed(bins, share, tried, positions, derivatives, rows, sums, sides)
-    left, absent, here, missing, edges = sides.left, sides.absent, sides.here, sides.missing, sides.edges
+    left, absent, here, missing = sides.left, sides.absent, sides.here, sides.missing
     count = len(rows)
     for at, f in enumerate(tried):
-        below, above = edges[at]
-        if above >= 0:
+        below = sides.drawn[at]
+        if below < sides.high[at]:
             if here[at] >= rules.min_leaf and count - here[at] >= rules.min_leaf:
                 gain = sides_score(left[at], sums, rules.l2, rules.min_hessian) - base
                 if gain > best:
                     best = gain
-                    write_split(split, gain, f, below, above, missing[at] == 0 and 2 * here[at] >= count)
+                    write_split(split, gain, f, below, below + 1, missing[at] == 0 and 2 * here[at] >= count)
             both = here[at] + missing[at]
             if missing[at] and both >= rules.min_leaf and count - both >= rules.min_leaf:
                 gain = sides_score(left[at] + absent[at], sums, rules.l2, rules.min_hessian) - base
                 if gain > best:
                     best = gain
-                    write_split(split, gain, f, below, above, True)
+                    write_split(split, gain, f, below, below + 1, True)
         if missing[at] >= rules.min_leaf and count - missing[at] >= rules.min_leaf:
             gain = sides_score(absent[at], sums, rules.l2, rules.min_hessian) - base
             if gain > best:
                 best = gain
                 write_split(split, gain, f, sides.high[at], -1, False)
+    if split[0] > 0 and split[3] >= 0:
+        f = np.int64(split[1])
+        split[2], split[3] = _find_edges(bins.codes[f], bins.filled[f], rows, np.int64(split[2]))
+
+
+@compiled
+def _find_edges(codes: np.ndarray, filled: int, rows: np.ndarray, drawn: int) -> tuple[int, int]:
+    """Return the bins with rows next to a threshold that lies after the bin ``drawn``."""
+    below, above = np.int64(0), np.int64(filled)
+    for row in rows:
+        code = np.int64(codes[row])
+        below = max(below, code if code <= drawn else 0)
+        above = min(above, code if code > drawn else filled)
+    return below, above
 
 
 @compiled
@@ -101,7 +193,7 @@ def _make_sides(count: int, width: int) -> _Sides:
     """Return the sides of ``count`` features and ``width`` derivatives before any row is added."""
     none = np.full(count, -1)
     nothing, zeros = np.zeros((count, width)), np.zeros(count, np.int64)
-    return _Sides(none, none.copy(), zeros, nothing, nothing.copy(), zeros.copy(), np.full((count, 2), -1))
+    return _Sides(none, none.copy(), zeros, nothing, nothing.copy(), zeros.copy())
 
 
 @inlined
@@ -113,63 +205,105 @@ def _draw(bins: FeatureBins, f: int, low: int, high: int, draws: np.ndarray, num
 
 
 @compiled
-def _draw_dense(
-    bins: FeatureBins, features: np.ndarray, rows: np.ndarray, draws: np.ndarray, number: int, sides: _Sides
-) -> None:
-    """Draw the thresholds of features that are not sparse, and count their missing values."""
+def _fill_dense(
+    bins: FeatureBins, codes: RowCodes, thread: int, features: np.ndarray, column: np.ndarray, derivatives: np.ndarray,
+    rows: np.ndarray, draws: np.ndarray, number: int, sides: _Sides,
+) -> None:  # fmt: skip
+    """Draw the thresholds of features that are not sparse, and add up both sides."""
+    begin, end = codes.start[thread], codes.start[thread + 1]
+    width, outputs = end - begin, derivatives.shape[1]
+    filled = codes.filled[begin:end]
+    low, high = np.full(width, 255, np.uint8), np.zeros(width, np.uint8)
+    _find_ranges(codes.codes, begin, filled, rows, low, high)
+    # The first bin on the right, 0 if the threshold splits nothing.
+    bound = np.zeros(width, np.uint8)
     for at, f in enumerate(features):
-        if bins.default[f] >= 0:
-            continue
-        codes, filled = bins.codes[f], bins.filled[f]
-        low, high, absent = 256, -1, 0
-        for row in rows:
-            code = np.int64(codes[row])
-            if code == filled:
-                absent += 1
-            else:
-                low, high = min(low, code), max(high, code)
-        sides.drawn[at] = _draw(bins, f, low, high, draws, number)
-        sides.high[at], sides.missing[at] = high, absent
+        c = column[at] - begin
+        if column[at] >= 0 and low[c] < filled[c]:
+            drawn = _draw(bins, f, np.int64(low[c]), np.int64(high[c]), draws, number)
+            sides.drawn[at], sides.high[at] = drawn, high[c]
+            bound[c] = drawn + 1 if drawn < high[c] else 0
+    left = np.zeros((outputs + 1, width))
+    _add_rows(codes.codes, begin, bound, False, derivatives, rows, left)
+    absent = np.zeros((outputs + 1, codes.missing[thread]))
+    if absent.shape[1]:
+        _add_rows(codes.codes, begin, filled, True, derivatives, rows, absent)
+    for at in range(len(features)):
+        c = column[at] - begin
+        if column[at] >= 0:
+            sides.here[at] = left[outputs, c]
+            for k in range(outputs):
+                sides.left[at, k] = left[k, c]
+            if c < absent.shape[1]:
+                sides.missing[at] = absent[outputs, c]
+                for k in range(outputs):
+                    sides.absent[at, k] = absent[k, c]
+
+
+@inlined
+def _find_ranges(
+    codes: np.ndarray, begin: int, filled: np.ndarray, rows: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
+    """Lower ``low`` and raise ``high`` to the bins of the rows; missing values raise only ``low``."""
+    for row in rows:
+        line = codes[row, begin : begin + len(low)]
+        for c in range(len(low)):
+            code = line[c]
+            low[c] = min(low[c], code)
+            high[c] = max(high[c], code if code != filled[c] else np.uint8(0))
+
+
+@inlined
+def _add_rows(
+    codes: np.ndarray, begin: int, bound: np.ndarray, above: bool, derivatives: np.ndarray, rows: np.ndarray,
+    sums: np.ndarray,
+) -> None:  # fmt: skip
+    """Add the derivatives of rows with a bin below the bound of each column, or not below it, to ``sums``.
+
+    ``sums`` is (2 W + 1, columns) float64; its last row counts the rows. Four rows are added while a sum is held.
+    """
+    outputs, end, whole = derivatives.shape[1], begin + sums.shape[1], len(rows) // 4 * 4
+    for i in range(0, whole, 4):
+        a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        of_a, of_b, of_c, of_d = derivatives[a], derivatives[b], derivatives[c], derivatives[d]
+        lines = codes[a, begin:end], codes[b, begin:end], codes[c, begin:end], codes[d, begin:end]
+        for k in range(outputs):
+            values = np.float64(of_a[k]), np.float64(of_b[k]), np.float64(of_c[k]), np.float64(of_d[k])
+            _add_four(lines, bound, above, values, sums[k])
+        _add_four(lines, bound, above, (1.0, 1.0, 1.0, 1.0), sums[outputs])
+    for i in range(whole, len(rows)):
+        line, of_row = codes[rows[i], begin:end], derivatives[rows[i]]
+        for k in range(outputs):
+            _add_one(line, bound, above, np.float64(of_row[k]), sums[k])
+        _add_one(line, bound, above, 1.0, sums[outputs])
+
+
+@inlined
+def _add_four(
+    lines: tuple[np.ndarray, ...], bound: np.ndarray, above: bool, values: tuple[float, ...], sums: np.ndarray
+) -> None:
+    a, b, c, d = lines
+    for j in range(len(sums)):
+        total = sums[j]
+        total += values[0] if (a[j] < bound[j]) != above else 0.0
+        total += values[1] if (b[j] < bound[j]) != above else 0.0
+        total += values[2] if (c[j] < bound[j]) != above else 0.0
+        total += values[3] if (d[j] < bound[j]) != above else 0.0
+        sums[j] = total
+
+
+@inlined
+def _add_one(line: np.ndarray, bound: np.ndarray, above: bool, value: float, sums: np.ndarray) -> None:
+    for j in range(len(sums)):
+        sums[j] += value if (line[j] < bound[j]) != above else 0.0
 
 
 @compiled
-def _add_dense(
-    bins: FeatureBins, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sides: _Sides
-) -> None:
-    """Add up both sides of features that are not sparse, and find the edges."""
-    width = derivatives.shape[1]
-    block = np.empty((min(BLOCK_ROWS, len(rows)), width), np.float32)
-    for start in range(0, len(rows), BLOCK_ROWS):
-        chunk = rows[start : start + BLOCK_ROWS]
-        for i in range(len(chunk)):
-            for k in range(width):
-                block[i, k] = derivatives[chunk[i], k]
-        for at, f in enumerate(features):
-            if bins.default[f] >= 0:
-                continue
-            codes, filled, last, counted = bins.codes[f], bins.filled[f], sides.drawn[at], sides.missing[at] > 0
-            low, high = sides.edges[at, 0], sides.edges[at, 1] if sides.edges[at, 1] >= 0 else 256
-            for i in range(len(chunk)):
-                code = np.int64(codes[chunk[i]])
-                if code <= last:
-                    sides.here[at] += 1
-                    low = max(low, code)
-                    for k in range(width):
-                        sides.left[at, k] += block[i, k]
-                elif code < filled:
-                    high = min(high, code)
-                elif counted:
-                    for k in range(width):
-                        sides.absent[at, k] += block[i, k]
-            sides.edges[at, 0], sides.edges[at, 1] = low, high if high < 256 else -1
-
-
-@compiled
-def _places(features: np.ndarray, share: Share) -> np.ndarray:
-    """Return the place of each feature of a share among ``features``, -1 for the others."""
-    positions = np.full(share.last - share.first, -1)
+def _places(features: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Return the place of each of the features first..last - 1 among ``features``, -1 for the others."""
+    positions = np.full(last - first, -1)
     for at, f in enumerate(features):
-        positions[f - share.first] = at
+        positions[f - first] = at
     return positions
 
 
@@ -206,7 +340,7 @@ def _add_listed(
     bins: FeatureBins, share: Share, features: np.ndarray, positions: np.ndarray, derivatives: np.ndarray,
     rows: np.ndarray, sums: np.ndarray, sides: _Sides,
 ) -> None:  # fmt: skip
-    """Add up both sides of sparse features, and find the edges; ``sums`` (2 W,) belong to the node."""
+    """Add up both sides of sparse features; ``sums`` (2 W,) belong to the node."""
     width = derivatives.shape[1]
     rest, others = np.zeros((len(features), width)), np.zeros(len(features), np.int64)
     for row in rows:
@@ -219,8 +353,8 @@ def _add_listed(
             others[at] += 1
             for k in range(width):
                 rest[at, k] += derivatives[row, k]
-            _count_edges(bins, f, at, code, 1, sides)
             if code <= sides.drawn[at]:
+                sides.here[at] += 1
                 for k in range(width):
                     sides.left[at, k] += derivatives[row, k]
             elif code == bins.filled[f]:
@@ -229,19 +363,8 @@ def _add_listed(
     for at, f in enumerate(features):
         default = np.int64(bins.default[f])
         if default >= 0 and others[at] < len(rows):
-            _count_edges(bins, f, at, default, len(rows) - others[at], sides)
             if default <= sides.drawn[at]:
+                sides.here[at] += len(rows) - others[at]
                 sides.left[at] += sums - rest[at]
             elif default == bins.filled[f]:
                 sides.absent[at] += sums - rest[at]
-
-
-@compiled
-def _count_edges(bins: FeatureBins, f: int, at: int, code: int, count: int, sides: _Sides) -> None:
-    """Count rows of a bin, and move the edges towards it."""
-    edges = sides.edges[at]
-    if code <= sides.drawn[at]:
-        sides.here[at] += count
-        edges[0] = max(edges[0], code)
-    elif code < bins.filled[f]:
-        edges[1] = code if edges[1] < 0 else min(edges[1], code)

@@ -10,7 +10,7 @@ from fakes.grown_trees import table
 
 from ldl.methods import training_rows as mapped
 from ldl.methods.forest import binning
-from ldl.methods.forest.binning import make_bins, make_shares
+from ldl.methods.forest.binning import lists_any, make_bins, make_shares, share_of
 
 
 def by_hand(column: np.ndarray, bins: int) -> np.ndarray:
@@ -59,11 +59,17 @@ def test_what_rows_list_of_sparse_features_lies_in_scratch_memory(
     bins = make_bins(features)
     monkeypatch.setenv("LDL_CACHE", str(tmp_path))
     monkeypatch.setattr(mapped, "SCRATCH_FILE_BYTES", 1000)
-    for share in make_shares(bins, 2):
-        rows = np.repeat(np.arange(3000), np.diff(share.start))
+    shares = make_shares(bins, 2)
+    for number in range(2):
+        share = share_of(shares, number)
+        assert lists_any(share)
+        rows, mine = np.repeat(np.arange(3000), np.diff(share.start)), slice(share.start[0], share.start[-1])
         wanted = np.argwhere(bins.default != bins.codes.T)
         wanted = wanted[np.isin(wanted[:, 1], np.arange(max(1, share.first), share.last))]
-        assert np.array_equal(np.stack([rows, share.owner], 1), wanted)
-        assert np.array_equal(share.listed - bins.offset[share.owner], bins.codes[share.owner, rows])
+        owner = share.owner[mine]
+        assert np.array_equal(np.stack([rows, owner], 1), wanted)
+        assert np.array_equal(share.listed[mine] - bins.offset[owner], bins.codes[owner, rows])
         assert share.listed.dtype == share.owner.dtype == np.int32
-        assert isinstance(share.listed.base, np.memmap) and isinstance(share.owner.base, np.memmap)
+        one = share_of(make_shares(bins, 2, number, number + 1), 0)
+        assert one[:2] == share[:2] and np.array_equal(one.listed, share.listed[mine])
+    assert isinstance(shares.listed.base, np.memmap) and isinstance(shares.owner.base, np.memmap)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.methods.forest.binning import make_bins, make_shares
+from ldl.methods.forest.binning import make_bins, make_shares, share_of
 from ldl.methods.forest.histograms import Histogram, accumulate, total
 
 
@@ -16,6 +16,6 @@ def test_many_equal_derivatives_do_not_get_lost() -> None:
     everything = np.arange(rows, dtype=np.int32)
     sums = total(derivatives, everything)
     histogram = Histogram(np.empty((bins.offset[-1], 2), np.float32), np.zeros(bins.offset[-1], np.int32))
-    accumulate(bins, make_shares(bins, 1)[0], np.arange(1), derivatives, everything, sums, histogram)
+    accumulate(bins, share_of(make_shares(bins, 1), 0), np.arange(1), derivatives, everything, sums, histogram)
     assert histogram.rows.tolist() == [1_400_000, 1_400_000, 200_000]
     np.testing.assert_allclose(histogram.sums / histogram.rows[:, None], 0.16, rtol=2e-3)

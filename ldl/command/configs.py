@@ -24,7 +24,7 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.moved import OPTIONS, current_path, old_names
 from ldl.options import options_of
 from ldl.plugins import project_root
-from ldl.validation.files import read_text
+from ldl.validation.files import read_utf8
 from ldl.validation.yaml_text import load, load_option, resolved
 
 OPTIMIZER = "torch.optim.AdamW"
@@ -263,7 +263,7 @@ def _load(name: str) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _read(path: str, state: object) -> dict[str, Any]:
     """Read a file, or return the cached content if ``state`` (time, size and inode of the file) is the same."""
-    return _parsed(path, read_text(Path(path), "configuration", "correct -c"))
+    return _parsed(path, read_utf8(Path(path), "configuration", "correct -c").decode())
 
 
 def _parsed(path: str, text: str) -> dict[str, Any]:

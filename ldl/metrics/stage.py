@@ -72,7 +72,9 @@ class StageMetrics(Sums):
         for kind, columns in COMPARED.items():
             # Intervals and sets exist only after calibration, and few data have votes.
             if kind in self.means and all(name in output for name in columns):
-                self.means[kind].update(*(output[name] for name in columns), weight=output.get("weight"))
+                metrics = self.means[kind]
+                assert isinstance(metrics, MetricCollection)
+                metrics.update(*(output[name] for name in columns), weight=output.get("weight"))
         if self.line is not None:
             self.line.update(output)
 

@@ -136,7 +136,7 @@ def read_utf8(path: Path, kind: str = "file", fix: str = "correct the path") -> 
                 raise LDLError(f"{path} unpacks to more than {most} bytes; if you trust it, unpack it first")
     except (OSError, EOFError, zlib.error) as error:
         raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if (byte := _find_foreign(content)) is not None:
+    if not content.isascii() and (byte := _find_foreign(content)) is not None:
         raise LDLError(f"{path} is no text in UTF-8: {_place(content, byte)}; save it as UTF-8")
     if (byte := content.find(b"\0")) >= 0:
         raise LDLError(f"{path} is no text: {_place(content, byte)}; save it as UTF-8")
@@ -144,9 +144,7 @@ def read_utf8(path: Path, kind: str = "file", fix: str = "correct the path") -> 
 
 
 def _find_foreign(content: bytes) -> int | None:
-    """Return the first byte that is not of UTF-8, or None. The text takes up to four times as much memory."""
-    if content.isascii():
-        return None
+    """Return the first byte that is not of UTF-8, or None; decoded as a whole, a text takes four times as much memory."""
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(content)
     for start in range(0, len(content), BLOCK_BYTES):
         pending = len(decoder.getstate()[0])

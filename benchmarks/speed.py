@@ -140,6 +140,29 @@ def boosted() -> Works:
 
 
 @case
+def boosted_random() -> Works:
+    """Boost 5 rounds of random thresholds, depth 10, on 100,000 rows of 30 features."""
+    from ldl.heads import BoostedTrees
+
+    features, target = table(100_000, 30, 6)
+    return {OURS: lambda: fitted(BoostedTrees(rounds=5, depth=10, patience=None, seed=0), features, target)}
+
+
+@case
+def boosted_mixed() -> Works:
+    """Boost 200 rounds at each depth on 2,000 rows of numbers, categories and missing values with shares of votes."""
+    from ldl.heads import BoostedTrees
+
+    features, target = table(2000, 20, 5)
+    rng = np.random.default_rng(1)
+    features[:, 14:] = (2 * features[:, 14:]).round().clamp(-2, 2)
+    features[:, :4][torch.from_numpy(rng.random((2000, 4)) < 0.1)] = torch.nan
+    votes = torch.from_numpy(rng.multinomial(rng.integers(5, 30, 2000), target.double() / target.double().sum(1, True)))
+    shares = (votes / votes.sum(1, keepdim=True)).float()
+    return {OURS: lambda: fitted(BoostedTrees(rounds=200, seed=0), features, shares)}
+
+
+@case
 def ldlf() -> Works:
     """Take 30 training steps of LDLF and of Softmax on features, batch 256, with one leaf update."""
     from ldl.heads import LDLF, Softmax

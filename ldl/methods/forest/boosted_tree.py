@@ -6,6 +6,7 @@ to the last bit for any number of threads and processes.
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import NamedTuple
@@ -105,8 +106,9 @@ class Grower:
         rules = shape.newton
         codes = self.coder.code(features if rules.random else features[:0])
         data = TrainingSet(self.bins, self.shares, codes, features, derivatives, rows, self.spare, self.right)
-        additions_worth = ADDITIONS_WORTH_THREADS if self.pool is not None else np.iinfo(np.int64).max
-        limits = Limits(shape.depth, shape.leaves or 0, 0 if self.collective.world_size > 1 else int(additions_worth))
+        # Below this many additions, compiled code searches all features of this process alone.
+        shared_from = sys.maxsize if self.pool is None else ADDITIONS_WORTH_THREADS
+        limits = Limits(shape.depth, shape.leaves or 0, 0 if self.collective.world_size > 1 else shared_from)
         if not rules.random and self.histograms.sums.shape[2:] != derivatives.shape[1:]:
             self.histograms = _make_histograms(HISTOGRAMS, int(self.bins.offset[-1]), derivatives.shape[1])
         nodes = make_nodes(data, rules, limits, 0 if rules.random else len(self.histograms.rows), np.uint64(draws))

@@ -195,9 +195,11 @@ def _by_labels(
 
 def _by_rows(grower: Grower, scores: np.ndarray, one: Callable[[int, int], None]) -> None:
     """Call with the ends of parts of the rows, in threads if this pays; rows are independent, so the bits are equal."""
-    pool = grower.pool if scores.size >= DERIVATIVES_WORTH_THREADS else None
-    cuts = np.linspace(0, len(scores), 1 + (1 if pool is None else grower.threads)).astype(int).tolist()
-    list(map(one, cuts, cuts[1:]) if pool is None else pool.map(one, cuts, cuts[1:]))
+    if grower.pool is None or scores.size < DERIVATIVES_WORTH_THREADS:
+        one(0, len(scores))
+        return
+    cuts = np.linspace(0, len(scores), 1 + grower.threads).astype(int).tolist()
+    list(grower.pool.map(one, cuts, cuts[1:]))
 
 
 @compiled

@@ -197,9 +197,11 @@ def _make_sides(count: int, width: int) -> _Sides:
 
 
 @inlined
-def _draw(bins: FeatureBins, f: int, low: int, high: int, draws: np.ndarray, number: int) -> int:
-    """Draw the last bin on the left, from ``low`` to the one before ``high``; -1 if there is no bin."""
-    state = np.empty(1, np.uint64)
+def _draw(bins: FeatureBins, f: int, low: int, high: int, draws: np.ndarray, number: int, state: np.ndarray) -> int:
+    """Draw the last bin on the left, from ``low`` to the one before ``high``; -1 if there is no bin.
+
+    ``state``, (1,) uint64, is scratch memory.
+    """
     state[0] = substream(draws, number * len(bins.filled) + f)
     return low + int(next_share(state) * (high - low)) if high >= 0 else -1
 
@@ -216,11 +218,11 @@ def _fill_dense(
     low, high = np.full(width, 255, np.uint8), np.zeros(width, np.uint8)
     _find_ranges(codes.codes, begin, filled, rows, low, high)
     # The first bin on the right, 0 if the threshold splits nothing.
-    bound = np.zeros(width, np.uint8)
+    bound, state = np.zeros(width, np.uint8), np.empty(1, np.uint64)
     for at, f in enumerate(features):
         c = column[at] - begin
         if column[at] >= 0 and low[c] < filled[c]:
-            drawn = _draw(bins, f, np.int64(low[c]), np.int64(high[c]), draws, number)
+            drawn = _draw(bins, f, np.int64(low[c]), np.int64(high[c]), draws, number, state)
             sides.drawn[at], sides.high[at] = drawn, high[c]
             bound[c] = drawn + 1 if drawn < high[c] else 0
     left = np.zeros((outputs + 1, width))
@@ -314,6 +316,7 @@ def _draw_listed(
 ) -> None:  # fmt: skip
     """Draw the thresholds of sparse features, and count their missing values."""
     low, others = np.full(len(features), 256), np.zeros(len(features), np.int64)
+    state = np.empty(1, np.uint64)
     for row in rows:
         for listed in range(share.start[row], share.start[row + 1]):
             f = share.owner[listed]
@@ -332,7 +335,7 @@ def _draw_listed(
                 sides.missing[at] = len(rows) - others[at]
             elif others[at] < len(rows):
                 low[at], sides.high[at] = min(low[at], default), max(sides.high[at], default)
-            sides.drawn[at] = _draw(bins, f, low[at], sides.high[at], draws, number)
+            sides.drawn[at] = _draw(bins, f, low[at], sides.high[at], draws, number, state)
 
 
 @compiled

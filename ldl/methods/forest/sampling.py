@@ -70,8 +70,9 @@ def subset(rows: int, sampling: float, seed: int, tree: int) -> np.ndarray:
     if draws == rows:
         return np.arange(rows, dtype=np.int32)
     if rows < MOST_PERMUTED_ROWS:
-        random = np.random.default_rng([seed, tree])
-        return np.sort(random.choice(rows, draws, replace=False)).astype(np.int32)
+        is_drawn = np.zeros(rows, np.bool_)
+        is_drawn[np.random.default_rng([seed, tree]).choice(rows, draws, replace=False)] = True
+        return np.flatnonzero(is_drawn).astype(np.int32)
     picked = np.empty(draws, np.int32)
     _pick(rows, _state(seed, tree, 4), picked)
     return picked

@@ -8,9 +8,10 @@ import torch
 from fakes.boosting_reference import gain, goes_left, problem
 
 from ldl.collective import Collective
-from ldl.methods.forest.binning import make_bins
+from ldl.methods.forest.binning import make_bins, make_shares
 from ldl.methods.forest.boosted_tree import Grower, Shape
 from ldl.methods.forest.histograms import LEAST_GAIN, Newton
+from ldl.methods.forest.random_thresholds import LANES, RowCoder
 
 CPU = torch.device("cpu")
 
@@ -92,3 +93,25 @@ def test_random_thresholds_of_what_rows_list_are_those_of_all_codes(threads: int
         np.testing.assert_allclose(trees[0].values, trees[1].values, rtol=1e-5)
         splits += np.isin(trees[0].feature, np.arange(6, 24)).sum()
     assert splits > 30
+
+
+def test_row_codes_are_the_bins_of_the_features_that_are_tried() -> None:
+    """Those with missing values come first, sparse ones are left out, and other features overwrite the memory."""
+    random = np.random.default_rng(2)
+    rows = random.normal(size=(1500, 50)).astype(np.float32)
+    rows[:, 1::5][random.random((1500, 10)) < 0.2] = np.nan
+    rows[:, 2::5] = np.where(random.random((1500, 10)) < 0.8, np.float32(0), rows[:, 2::5])
+    bins = make_bins(rows)
+    coder = RowCoder(bins, make_shares(bins, 3))
+    for features in (np.arange(50), np.arange(3, 50, 2), np.arange(3, 50, 2)):
+        codes = coder.code(features)
+        dense = bins.default[features] < 0
+        assert np.array_equal(codes.column >= 0, dense) and not (codes.start % LANES).any()
+        assert np.array_equal(codes.codes[:, codes.column[dense]].T, bins.codes[features[dense]])
+        assert np.array_equal(codes.filled[codes.column[dense]], bins.filled[features[dense]])
+        for f, column in zip(features[dense], codes.column[dense]):
+            share = np.searchsorted(codes.start, column, "right") - 1
+            assert coder.shares.cuts[share] <= f < coder.shares.cuts[share + 1]
+            if np.isnan(rows[:, f]).any():
+                assert column < codes.start[share] + codes.missing[share]
+    assert coder.code(features) is codes

@@ -56,7 +56,9 @@ MADE: dict[str, Made] = {
     "meanpredictor": (lambda: MeanPredictor(), EMOTIONS, "standard"),
     "trained": (lambda: Trained(epochs=1, repeats=2, scaling="quantile_uniform"), EMOTIONS, "none"),
     "trained_network": (
-        lambda: Trained(LDLF(trees=2, depth=3), Tabular(members=3, hidden=[8], embedding=4, bins=6), 1, scaling="ranks"),
+        lambda: Trained(
+            LDLF(trees=2, depth=3), Tabular(members=3, hidden=[8], embedding=4, bins=6), 1, scaling="ranks"
+        ),
         EMOTIONS,
         "none",
     ),

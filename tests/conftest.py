@@ -20,7 +20,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import pytest
 import torch
 from fakes.blank_charts import leave_out_charts, save_blank
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 torch.set_num_threads(1)
 
@@ -98,7 +98,7 @@ def blank(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def pixel_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are made, but not rendered: they are saved as a single pixel."""
-    monkeypatch.setattr(Figure, "savefig", save_blank)
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", save_blank)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatter, ScalarFormatter
@@ -23,6 +24,9 @@ TRUE, PREDICTED = "0.55", "tab:blue"
 
 MOST_BARS = 100
 """Largest number of bars of nominal labels; more labels are drawn as a curve."""
+
+DPI = 120
+"""Pixels per inch."""
 
 _caption: ContextVar[str] = ContextVar("caption", default="")
 
@@ -49,7 +53,7 @@ def warn_on_error(chart: str) -> Iterator[None]:
 
 def new_figure(width: float, height: float, *shape: int, **layout: Any) -> tuple[Figure, Any]:
     """Return a figure of this size in inches and its panel, or an array of panels of ``shape`` (rows, columns)."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     return figure, figure.subplots(*shape, **layout)
 
 
@@ -71,19 +75,25 @@ def save(figure: Figure, path: Path) -> Path:
     if _caption.get():
         figure.suptitle(_caption.get(), fontsize=8, color="0.35", x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with rc_context({"text.usetex": False}), warnings.catch_warnings():  # ticks are made while the figure is drawn
+    # Ticks are made while the figure is drawn.
+    plain = {"text.usetex": False, "text.parse_math": False}
+    with rc_context(plain), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # the font lacks letters of names
-        numbers = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in _numbers(axis)}
+        powers = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in _powers(axis)}
         for text in figure.findobj(Text):
-            text.set(usetex=False, parse_math=text in numbers)
-        figure.savefig(path, dpi=120)
+            text.set_usetex(False)
+            text.set_parse_math(text in powers)
+        FigureCanvasAgg(figure).print_png(path)  # ``savefig`` would draw twice
     return path
 
 
-def _numbers(axis: Axis) -> list[Text]:
-    """Return the tick labels that matplotlib writes itself, some of them as powers in mathtext."""
-    writes = isinstance(axis.get_major_formatter(), ScalarFormatter | LogFormatter)
-    return [*axis.get_ticklabels(which="both"), axis.get_offset_text()] if writes else []
+def _powers(axis: Axis) -> list[Text]:
+    """Return the tick labels that matplotlib writes as powers in mathtext."""
+    formatter = axis.get_major_formatter()
+    in_mathtext = isinstance(formatter, ScalarFormatter) and formatter.get_useMathText()
+    if in_mathtext or isinstance(formatter, LogFormatter):
+        return [*axis.get_ticklabels(which="both"), axis.get_offset_text()]
+    return []
 
 
 def legend_name(text: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fakes.odd_names import ODD_NAMES
 from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -22,13 +23,13 @@ RNG = np.random.default_rng(0)
 def test_charts_show_names_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     labels, rows = LabelSpace.nominal(ODD_NAMES), RNG.dirichlet(np.ones(len(ODD_NAMES)), 2)
     drawn: list[Figure] = []
-    write = Figure.savefig
+    write = FigureCanvasAgg.print_png
 
-    def keep(figure: Figure, *args: Any, **options: Any) -> None:
-        drawn.append(figure)
-        write(figure, *args, **options)
+    def keep(canvas: FigureCanvasAgg, *args: Any, **options: Any) -> None:
+        drawn.append(canvas.figure)
+        write(canvas, *args, **options)
 
-    monkeypatch.setattr(Figure, "savefig", keep)
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", keep)
     with rc_context({"text.usetex": True, "axes.formatter.use_mathtext": True}):
         charts.distributions(tmp_path / "d.png", rows, rows, labels, ODD_NAMES[:2])
         charts.leaves(tmp_path / "l.png", rows, labels, np.ones(2))

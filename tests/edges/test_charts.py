@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ldl.edges.benchmark.evaluation import Evaluation, Optimum
@@ -19,7 +20,7 @@ from ldl.edges.charts import precision_recall, reliability_diagram
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that are saved."""
     figures: list[Figure] = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", lambda canvas, *_, **__: figures.append(canvas.figure))
     return figures
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from ldl import charts
@@ -18,11 +18,11 @@ def leave_out_charts(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(charts, name, save_pixel)
     patch.setattr(charts, "overview", lambda *_, **__: {})
     patch.setattr(charts, "learning_curves", lambda *_, **__: None)
-    patch.setattr(Figure, "savefig", save_blank)
+    patch.setattr(FigureCanvasAgg, "print_png", save_blank)
 
 
-def save_blank(figure: Figure, path: str | Path, **options: Any) -> None:
-    """In the place of ``Figure.savefig``."""
+def save_blank(canvas: FigureCanvasAgg, path: str | Path, **options: Any) -> None:
+    """In the place of ``FigureCanvasAgg.print_png``."""
     save_pixel(path)
 
 

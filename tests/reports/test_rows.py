@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from fakes.blank_charts import save_blank
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
@@ -68,7 +68,7 @@ def folds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     """A finished cross-validation that leaves one person out; its charts are made, and saved as a single pixel."""
     folder = tmp_path_factory.mktemp("crossval") / "run"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Figure, "savefig", save_blank)
+        patched.setattr(FigureCanvasAgg, "print_png", save_blank)
         return folder, run(folder, "--stage=crossval")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes.odd_names import ODD_NAMES
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from ldl.command import main
 
@@ -77,12 +77,12 @@ def test_a_chart_that_fails_costs_a_line(
 ) -> None:
     folder, present = tmp_path / "run", []
 
-    def broken(figure: Figure, path: Path, **_: Any) -> None:
+    def broken(canvas: FigureCanvasAgg, path: Path, **_: Any) -> None:
         run = path.parent.parent
         present.append(all((run / name).is_file() for name in ("results.json", "predictions.csv")) or run == folder)
         raise _Broken("no ink\nleft")
 
-    monkeypatch.setattr(Figure, "savefig", broken)
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", broken)
     main([*options(table, folder), f"--stage={stage}", *(["--data.folds=2"] if stage == "crossval" else [])])
     lines = [str(warning.message) for warning in recwarn]
     assert "charts/distributions.png is left out: _Broken: no ink left" in lines

@@ -15,7 +15,7 @@ from fakes.forks import different
 from fakes.paths import CONFIGS
 from fakes.signals import told
 from filelock import FileLock
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pytorch_lightning.utilities import rank_zero_only
 
 from ldl.collective import Collective
@@ -46,7 +46,7 @@ JOB = {
 def draw_nothing() -> Iterator[None]:
     """Charts are looked at by tests of their own."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Figure, "savefig", lambda figure, path, **options: Path(path).touch())
+        patched.setattr(FigureCanvasAgg, "print_png", lambda canvas, path, **options: Path(path).touch())
         yield
 
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from fakes.blank_charts import save_blank
 from fakes.inline_executor import run_inline
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from optuna.trial import Trial
 
 from ldl import charts
@@ -50,7 +50,7 @@ class Reversing(TabularLDL):
 
 @pytest.fixture(autouse=True)
 def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Figure, "savefig", save_blank)
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", save_blank)
     monkeypatch.setattr(charts, "overview", lambda *arguments: {})
 
 

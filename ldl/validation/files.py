@@ -144,7 +144,7 @@ def read_utf8(path: Path, kind: str = "file", fix: str = "correct the path") -> 
 
 
 def _find_foreign(content: bytes) -> int | None:
-    """Return the first byte that is not of UTF-8, or None; decoded as a whole, a text takes four times as much memory."""
+    """Return the first byte that is not of UTF-8, or None. Decoded as a whole, a text takes four times its memory."""
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(content)
     for start in range(0, len(content), BLOCK_BYTES):
         pending = len(decoder.getstate()[0])

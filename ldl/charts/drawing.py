@@ -83,7 +83,10 @@ def save(figure: Figure, path: Path) -> Path:
         for text in figure.findobj(Text):
             text.set_usetex(False)
             text.set_parse_math(text in powers)
-        FigureCanvasAgg(figure).print_png(path)  # ``savefig`` would draw twice
+        if path.suffix == ".png":
+            FigureCanvasAgg(figure).print_png(path)  # ``savefig`` would draw twice
+        else:
+            figure.savefig(path)
     return path
 
 

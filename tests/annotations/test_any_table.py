@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ldl.annotations import read_annotations
+from ldl.errors import LDLError
 
 LABELS: dict[str, tuple[list[Any], list[float] | None]] = {
     "words": (["cat", "dog", "a b", "Über"], None),
@@ -128,7 +129,11 @@ def test_what_was_generated_is_read(case: Drawn, tmp_path: Path) -> None:
     if case.kind.endswith("codes"):
         options["label_type"] = "nominal"
     source = source_of(case, table_of(case), tmp_path)
-    found = read_annotations(source, duplicates=case.duplicates, group_column="patient", **options)
+    try:
+        found = read_annotations(source, duplicates=case.duplicates, group_column="patient", **options)
+    except LDLError as error:
+        assume("like a second header" not in str(error))  # no later row has the answers of the first
+        raise
     votes = expected(case)
     if case.kind == "prefixed" and case.layout != "counts":
         assume(len({label for _, _, label in votes}) > 1)  # the name of an only label has no prefix

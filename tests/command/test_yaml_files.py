@@ -56,7 +56,7 @@ def test_aliases_marks_and_dates(tmp_path: Path) -> None:
 
 def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr(configs, "read_text", lambda path, *words: read.append(path) or Path(path).read_text())
+    monkeypatch.setattr(configs, "read_utf8", lambda path, *words: read.append(path) or Path(path).read_bytes())
     file = tmp_path / "a.yaml"
     file.write_text("a: {b: 1}\n")
     read_config(file)["a"]["b"] = 2

@@ -78,7 +78,7 @@ def test_a_step_learns_the_traced_votes(head: Softmax | LDLF) -> None:
     torch.manual_seed(0)
     task = Task(head, PixelFeatures(**SMALL), check_finite=False)
     task.log = lambda *_, **__: None  # type: ignore[method-assign]
-    task._trainer = SimpleNamespace(datamodule=BSDS500(crisp=2))  # type: ignore[assignment]
+    task._trainer = SimpleNamespace(datamodule=BSDS500(crisp=2), callback_metrics={})  # type: ignore[assignment]
     task.build(LABELS, (3, 32, 32))
     if isinstance(head, LDLF):
         # Leaves are uniform, and prediction flat, before their first update.

@@ -99,8 +99,14 @@ def fit_lightning(model: Any, features: Tensor, target: Tensor, train: int, val:
         DataLoader(TensorDataset(features[:train], target[:train]), BATCH, shuffle=True),
         DataLoader(TensorDataset(features[train : train + val], target[train : train + val]), EVALUATED),
     )
-    silent = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = pl.Trainer(max_epochs=EPOCHS, accelerator="cpu", enable_model_summary=False, **silent)
+    trainer = pl.Trainer(
+        max_epochs=EPOCHS,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
     trainer.fit(LightningNetwork(model), *loaders)
 
 

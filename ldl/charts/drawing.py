@@ -76,8 +76,7 @@ def save(figure: Figure, path: Path) -> Path:
         figure.suptitle(_caption.get(), fontsize=8, color="0.35", x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     # Ticks are made while the figure is drawn.
-    plain = {"text.usetex": False, "text.parse_math": False}
-    with rc_context(plain), warnings.catch_warnings():
+    with rc_context({"text.usetex": False, "text.parse_math": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # the font lacks letters of names
         powers = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in _powers(axis)}
         for text in figure.findobj(Text):

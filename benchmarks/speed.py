@@ -29,6 +29,9 @@ sys.path.insert(0 if "--child" not in sys.argv else len(sys.path), str(Path(__fi
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
+# A child takes the helpers of the cases from here, because an older checkout may lack them.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 # isort: split
 import numpy as np
 import torch
@@ -411,51 +414,20 @@ def ldlf_table_run() -> Works:
     return runs_of("LDLF")
 
 
-def mixed_table() -> Any:
-    """Return a data frame of 200,000 rows with a number of the row, 28 features, and a value."""
-    import pandas
-
-    rng = np.random.default_rng(0)
-    frame = pandas.DataFrame(rng.normal(size=(200_000, 28)), columns=[f"x{number}" for number in range(28)])
-    return frame.assign(id=np.arange(len(frame)), age=rng.integers(0, 100, len(frame)))
-
-
-def reading(path: Path, folder: tempfile.TemporaryDirectory[str], read: Callable[[Path], object]) -> Works:
-    """Return the reading of a file for a data module, of its columns alone, and by pandas; it lies in the folder."""
-    from ldl.data import TabularValues
-    from ldl.tables import open_named
-
-    def read_columns() -> object:
-        table = open_named(path)
-        assert table is not None
-        return table.numbers(table.header)
-
-    def read_for_module() -> object:
-        return folder, TabularValues(path=str(path)).read()  # the folder lasts as long as its reading
-
-    return {OURS: read_for_module, "ldl, columns alone": read_columns, "pandas": lambda: read(path)}
-
-
 @case
 def read_csv() -> Works:
     """Read a CSV of 200,000 x 30 for a data module: items, features, values, and their checks."""
-    import pandas
+    from benchmarks.common.plain_reading import readings_of
 
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "table.csv"
-    mixed_table().to_csv(path, index=False)
-    return reading(path, folder, pandas.read_csv)
+    return readings_of("csv", Path(scratch().name))
 
 
 @case
 def read_parquet() -> Works:
     """Read the same table from Parquet."""
-    import pandas
+    from benchmarks.common.plain_reading import readings_of
 
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "table.parquet"
-    mixed_table().to_parquet(path)
-    return reading(path, folder, pandas.read_parquet)
+    return readings_of("parquet", Path(scratch().name))
 
 
 def measure(name: str, turns: int) -> dict[str, Seconds]:

@@ -145,7 +145,7 @@ class Tabular(Backbone):
             return None
         pieces = [row.unique() for row in self.edges]
         with warnings.catch_warnings():
-            # A single piece is a line, which is what a number with nearly always one value should have.
+            # A single piece is a line, which suits a number that nearly always has the same value.
             warnings.filterwarnings("ignore", message=r"The \d+-th feature has just two bin edges")
             return rtdl_num_embeddings.PiecewiseLinearEmbeddings(pieces, self._size, activation=False, version="B")
 

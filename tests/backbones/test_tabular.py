@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
+from fakes.flag_tables import write_flags
 from torch import Tensor, nn
 
 from ldl.backbones import Tabular
@@ -134,11 +135,7 @@ class Plain(Head):
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    features = np.concatenate([rng.integers(0, 2, (90, 22)), rng.normal(size=(90, 2))], 1)
-    score = np.stack([features[:, 0], np.sin(2 * features[:, 22]), features[:, 23]], 1)
-    np.savez(tmp_path / "t.npz", features=features, labels=np.exp(score) / np.exp(score).sum(1, keepdims=True))
-    return tmp_path / "t.npz"
+    return write_flags(tmp_path, 22)
 
 
 def data_of(table: Path) -> TabularLDL:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
+from fakes.flag_tables import write_flags
 from fakes.forks import Ranks
 from fakes.rated_items import made_trainer
 
@@ -19,15 +20,6 @@ from ldl.deploy.export import export
 from ldl.heads import LDLF
 from ldl.inference import Predictor
 from ldl.task import Task
-
-
-def save(folder: Path) -> Path:
-    """Write a table of 28 features of two numbers and 2 numbers, and return its path."""
-    rng = np.random.default_rng(0)
-    features = np.concatenate([rng.integers(0, 2, (90, 28)), rng.normal(size=(90, 2))], 1)
-    score = np.stack([features[:, 0], np.sin(2 * features[:, 28]), features[:, 29]], 1)
-    np.savez(folder / "t.npz", features=features, labels=np.exp(score) / np.exp(score).sum(1, keepdims=True))
-    return folder / "t.npz"
 
 
 def fit(folder: Path, epochs: int, resumed: Path | None = None, dropout: float = 0.2, **options: Any) -> Task:
@@ -54,7 +46,7 @@ def assert_same(one: Path, two: Path, tolerance: float = 0.0) -> None:
 
 def test_a_resumed_run_ends_as_the_whole_one(tmp_path: Path) -> None:
     """The first part is stopped, not finished: a finished run would have put the best weights in place."""
-    save(tmp_path)
+    write_flags(tmp_path, 28)
 
     class Stop(pl.Callback):
         def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
@@ -74,7 +66,7 @@ def test_a_resumed_run_ends_as_the_whole_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
-    save(tmp_path)
+    write_flags(tmp_path, 28)
     ranks = Ranks(lambda: fit(tmp_path / "two", 3, dropout=0.0, devices=2, strategy="ddp"), tmp_path / "log.txt")
     fit(tmp_path / "one", 3, dropout=0.0)
     assert ranks.wait() == 0, (tmp_path / "log.txt").read_text()[-3000:]
@@ -86,7 +78,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
 def test_a_checkpoint_and_an_onnx_file_predict_the_same(tmp_path: Path) -> None:
     import onnxruntime
 
-    path = save(tmp_path)
+    path = write_flags(tmp_path, 28)
     task = fit(tmp_path / "run", 4, precision="32-true").float()
     with np.load(path) as table:
         features = table["features"]

@@ -19,7 +19,7 @@ from ldl.task import Task
 
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table without signal, which a network learns by heart: the first epochs are the best."""
+    """A table without signal, which a network overfits: the first epochs are the best."""
     rng = np.random.default_rng(0)
     path = tmp_path_factory.mktemp("noise") / "noise.npz"
     np.savez(path, features=rng.normal(size=(120, 20)), labels=rng.dirichlet(np.ones(3), 120))

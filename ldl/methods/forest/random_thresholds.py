@@ -63,8 +63,8 @@ class RowCoder:
         for share in range(len(cuts) - 1):
             inside = np.flatnonzero((features >= cuts[share]) & (features < cuts[share + 1]))
             dense = inside[bins.default[features[inside]] < 0]
-            own = features[dense]
-            has_missing = bins.offset[own + 1] - bins.offset[own] > bins.filled[own]
+            coded = features[dense]
+            has_missing = bins.offset[coded + 1] - bins.offset[coded] > bins.filled[coded]
             dense = dense[np.argsort(~has_missing, kind="stable")]
             column[dense] = start[share] + np.arange(len(dense))
             missing[share] = _whole_lanes(int(has_missing.sum()))

@@ -254,6 +254,7 @@ class Bags(ScaledRows):
 
     @property
     def num_folds(self) -> int:
+        """Number of folds: 1 if published, one for each group if groups are left out in turn, else ``folds``."""
         if self.protocol == "published":
             return 1
         return len(np.unique(self._groups)) if self.protocol == "leave_one_group_out" else self.folds

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
+from typing_extensions import override
 
 from ldl import charts
 from ldl.bags.boost import BoostingOptions, Cut, Ensemble, boost, flat_scores, scores_or_nan
@@ -194,6 +195,7 @@ class MILBoost(FittedHead):
             drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
         return drawn
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {
             "feature": "T: 0 <= number < F",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin
 
 from docstring_parser import parse
+from typing_extensions import override
 
 from ldl.errors import LDLError
 from ldl.options import Option, options_of
@@ -26,10 +27,12 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, name: str, doc: str | None) -> None:
         super().__init__(prog=f"ldl {name}", description=doc, allow_abbrev=False)
 
+    @override
     def parse_args(self, args: Any = None, namespace: Any = None) -> Namespace:  # type: ignore[override]
         return at_home(super().parse_args(args, namespace))
 
     def error(self, message: str) -> NoReturn:
+        """Raise LDLError instead of leaving the process, with where to find help."""
         raise LDLError(f"{message}; see {self.prog} --help")
 
 

@@ -16,6 +16,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
+from typing_extensions import override
 
 from ldl.annotations.votes import SingleVotes
 from ldl.batch import EVALUATED_ROWS, usual_batch_size, with_counts
@@ -408,6 +409,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return balanced_weights(self.columns.get("target"), self.split.train, self.labels, self.balance)
 
     def train_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of the training set, augmented and in a new order in each epoch."""
         return serve(self, self.split.train, train=True, persistent=True)
 
     @property
@@ -438,14 +440,18 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
+        """Return the batches of the validation set in order; an empty list if no rows are held out."""
         return serve(self, self.split.val, train=False, persistent=True) if len(self.split.val) else []
 
     def test_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of the test set of this fold, in order and without augmentation."""
         return serve(self, self.split.test, train=False)
 
     def predict_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of the test set: it is the set that a data module with labels predicts."""
         return self.test_dataloader()
 
+    @override
     def on_before_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
         # Lightning also calls it for the sample input of an export.
         train = self.trainer is not None and bool(self.trainer.training)

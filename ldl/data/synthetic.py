@@ -18,6 +18,7 @@ from scipy import ndimage
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.pictures import list_pictures, read_picture
@@ -177,6 +178,7 @@ class ShiftedDigits(Trials):
     batch_size: int = 50
 
     @property
+    @override
     def names_of_labels(self) -> tuple[str, str]:
         return "other", f"{self.digit}"
 
@@ -207,6 +209,7 @@ class MixedDigits(Trials):
     batch_size: int = 500
 
     @property
+    @override
     def names_of_labels(self) -> tuple[str, str]:
         return "other", ", ".join(map(str, self.positive_digits))
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.head import FittedHead
@@ -42,6 +43,7 @@ class MeanPredictor(FittedHead):
         check_targets(type(self).__name__, target)
         self.mean.copy_(target.double().mean(0) if rows.weight is None else rows.share @ target.double())
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {"mean": "C: distributions"}
 
@@ -84,6 +86,7 @@ class AAKNN(FittedHead):
         self.distributions = rows.target.to(torch.float32, copy=True)
         self.weights = weight.to(torch.float32, copy=True)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {"points": "N F: finite", "distributions": "N C: distributions", "weights": "N: positive"}
 

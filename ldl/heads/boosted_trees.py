@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -192,6 +193,7 @@ class BoostedTrees(FittedHead):
         """The trees."""
         return FlatForest.of(self)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {
             "roots": "K",

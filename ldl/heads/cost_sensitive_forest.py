@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -168,6 +169,7 @@ class CostSensitiveForest(FittedHead):
         value = self._mean(features, self.leaf_values)
         return value.squeeze(-1) if self.labels.ndim == 1 else value
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         mapped = "D" if len(self.landmark) else "F"
         return {

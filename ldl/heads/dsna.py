@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest
@@ -98,6 +99,7 @@ class DSNA(CostSensitiveForest):
         self.targets = rows.target.to(torch.float64, copy=True)
         self.codes = self._codes(self.targets, self._values(self.targets, rows.value)).to(torch.float64, copy=True)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         mapped = "D" if len(self.landmark) else "F"
         return super().describe_buffers() | {

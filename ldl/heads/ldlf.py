@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor, nn
+from typing_extensions import override
 
 from ldl import charts
 from ldl.collective import Collective, interleave
@@ -113,6 +114,7 @@ class LDLF(AlternatingHead):
         self._observed = 0
         self._step = 0
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         units = self.members * self.outputs if self.outputs else self.units.numel()
         return {"units": f"...: 0 <= number < {units}", "leaves": "...: distributions"}

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.head import FittedHead
@@ -81,6 +82,7 @@ class MaxEnt(FittedHead):
         self.weight.copy_(both[:, :-1])
         self.bias.copy_(both[:, -1])
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         chosen = {"chosen_l2": ""} if self.l2 is None else {}
         return {"weight": "C F: finite", "bias": "C: finite", **chosen}

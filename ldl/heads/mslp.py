@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
@@ -112,6 +113,7 @@ class MSLP(FittedHead):
         self.points = self.embed(features) if spread else self.projection.new_zeros(1, 1)
         self.distributions = target.clone() if spread else target.mean(0, keepdim=True)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         mapped, root = ("D", "Z D") if len(self.landmark) else ("F", "Z Z")
         return {

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -146,6 +147,7 @@ class Pool(FittedHead):
         inner = {f"inner_kl_{name}": float(each) for name, each in zip(self.names, self.member_kl)}
         return {**weights, **inner, "inner_kl_pool": float(self.pool_kl)}
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         members = len(self.members)
         rules = {"weights": f"{members}: distributions", "member_kl": f"{members}", "pool_kl": ""}

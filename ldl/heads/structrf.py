@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective, interleave
@@ -176,6 +177,7 @@ class StructRF(FittedHead):
         """The trees."""
         return FlatForest.of(self)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {
             "roots": "K",

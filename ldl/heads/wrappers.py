@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling, scale
@@ -69,6 +70,7 @@ class ScalingHead(FittedHead):
         scaled = self._scaler.transform(rows.detach().cpu().numpy())
         return torch.from_numpy(scaled).to(features).reshape(features.shape)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {name: SHAPES.get(name.removeprefix(PREFIX), "F") for name in self.exact}
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 import torchmetrics
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.moved import old_names
 
@@ -91,5 +92,6 @@ class MeanOverRows(torchmetrics.Metric):
             self.total += (weight * measured).sum()
             self.rows += weight.sum()
 
+    @override
     def compute(self) -> Tensor:
         return self.total / self.rows

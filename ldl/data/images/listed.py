@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from ldl.annotations import Annotations
 from ldl.data.annotated import Annotated
@@ -294,6 +295,7 @@ class ListedImages(Images):
         self.report_columns(", ".join([*columns, content]) + unused)
 
     @property
+    @override
     def preprocessing(self) -> dict[str, Any]:
         return {**super().preprocessing, "faces": False}
 

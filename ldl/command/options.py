@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -45,6 +46,11 @@ def option_texts(cls: type) -> dict[str, str]:
     return texts
 
 
+def help_text(doc: str) -> str:
+    """Return a docstring as a terminal shows it: names in single backticks, without the roles of Sphinx."""
+    return re.sub(r"(?::\w+:)?(`+)([^`]+)\1", r"`\2`", doc)
+
+
 def add_options(parser: Any, classes: Iterable[type], names: Collection[str], others: dict[str, str]) -> None:
     """Add options of classes to a parser, or a group of it, without defaults; text stays text.
 
@@ -59,7 +65,7 @@ def add_options(parser: Any, classes: Iterable[type], names: Collection[str], ot
     for cls in classes:
         known, texts = options_of(cls) | known, option_texts(cls) | texts
     for name in names:
-        text = " ".join(texts.get(name, "").replace("``", "").replace("%", "%%").split())
+        text = " ".join(help_text(texts.get(name, "")).replace("%", "%%").split())
         further = [other for other, owner in others.items() if owner == name]
         parser.add_argument(*further, f"--{name}", dest=name, help=text, **_form(known[name]))
 

@@ -91,9 +91,18 @@ class Task(Optimised):
         start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. The data's
             nominal labels are put into its order.
 
-    Example:
-        >>> task = Task(Softmax(), optimizer=lambda groups: torch.optim.AdamW(groups, lr=1e-3))
-        >>> pl.Trainer(max_epochs=10).fit(task, datamodule=RotatedDigits())
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> import torch
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> task = Task(Softmax(), Identity(flatten=True), optimizer=lambda groups: torch.optim.AdamW(groups, lr=1e-3))
+        >>> trainer = pl.Trainer(max_epochs=1, logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer.fit(task, datamodule=RotatedDigits(turns=1))
+        >>> task(torch.zeros(2, 1, 12, 12)).shape  # 49 angles
+        torch.Size([2, 49])
     """
 
     option_roles: ClassVar[dict[str, str]] = {"optimizer": "start", "lr_scheduler": "start", "start": "start"}

@@ -33,6 +33,17 @@ class MovingAverage(WeightAveraging):
 
     Raises:
         LDLError: ``decay`` is out of range.
+
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.callbacks import MovingAverage
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer = pl.Trainer(max_epochs=1, callbacks=[MovingAverage(decay=0.99)], **quiet)
+        >>> trainer.fit(Task(Softmax(), Identity(flatten=True)), RotatedDigits(turns=1))
     """
 
     def __init__(self, decay: float = 0.998) -> None:
@@ -107,6 +118,17 @@ class FeatureSmoothing(pl.Callback):
 
     Raises:
         LDLError: An option is out of range, labels are not ordinal, or the head does not learn from rows of features.
+
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.callbacks import FeatureSmoothing
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer = pl.Trainer(max_epochs=2, callbacks=[FeatureSmoothing(width=2.0)], **quiet)
+        >>> trainer.fit(Task(Softmax(), Identity(flatten=True)), RotatedDigits(turns=1))
     """
 
     def __init__(self, width: float = 2.0, momentum: float = 0.9, start: int = 1) -> None:

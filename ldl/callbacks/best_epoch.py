@@ -30,6 +30,20 @@ class BestEpoch(pl.Callback):
     Attributes:
         kl: Lowest KL divergence; infinite before the first validation.
         epoch: Number of finished epochs at it.
+
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.callbacks import BestEpoch
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> best = BestEpoch()
+        >>> quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer = pl.Trainer(max_epochs=2, callbacks=[best], **quiet)
+        >>> trainer.fit(Task(Softmax(), Identity(flatten=True)), RotatedDigits(turns=1))
+        >>> best.epoch in (1, 2)
+        True
     """
 
     def __init__(self) -> None:

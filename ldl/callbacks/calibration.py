@@ -39,6 +39,13 @@ class Calibrate(pl.Callback):
     votes on the same item are known. ``Task.calibration`` and ``Task.model_votes`` belong to the validated weights, so
     a training step removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the
     protocol keeps groups apart; otherwise each row is.
+
+    Examples:
+        >>> from ldl import Task
+        >>> from ldl.callbacks import Calibrate
+        >>> from ldl.heads import Softmax
+        >>> any(isinstance(callback, Calibrate) for callback in Task(Softmax()).configure_callbacks())
+        True
     """
 
     def __init__(self) -> None:

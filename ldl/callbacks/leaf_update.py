@@ -27,6 +27,13 @@ class LeafUpdate(pl.Callback):
 
     ``Task`` adds the callback. Checkpoints store the replay buffer of the head, gathered from all processes, so a
     resumed run updates the leaves exactly as an uninterrupted run. Any other fit starts with an empty buffer.
+
+    Examples:
+        >>> from ldl import Task
+        >>> from ldl.callbacks import LeafUpdate
+        >>> from ldl.heads import LDLF
+        >>> any(isinstance(callback, LeafUpdate) for callback in Task(LDLF()).configure_callbacks())
+        True
     """
 
     def __init__(self) -> None:

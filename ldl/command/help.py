@@ -195,7 +195,7 @@ def _path(cls: type) -> str:
 
 def _text(cls: type) -> str:
     """Return the docstring of a class without its sections, such as the list of arguments."""
-    text = re.split(r"\n\s*(?:Args|Attributes|Example):\n", inspect.getdoc(cls) or "")[0]
+    text = re.split(r"\n\s*(?:Args|Attributes|Examples):\n", inspect.getdoc(cls) or "")[0]
     return help_text(text.strip())
 
 

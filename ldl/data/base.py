@@ -51,6 +51,13 @@ class Loaded:
         facts: Further columns of ``predictions.csv``, such as the place of a face in its image.
         copies: (size,) equal for instances whose files have the same bytes (``ldl.data.pictures.same_bytes``); None if
             no files were compared.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> from ldl.data import Loaded
+        >>> Loaded(LabelSpace.nominal(["no", "yes"]), {"target": torch.eye(2)}, names=["a", "b"]).names
+        ['a', 'b']
     """
 
     labels: LabelSpace
@@ -148,6 +155,22 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         cache_dir: Folder of the cache, or None for the usual one.
         in_memory: MB of features that are gathered in memory to fit a head; more are gathered in files.
         unserved: Attributes that :meth:`inputs` does not need; loader processes get a copy without them.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace, LDLDataModule
+        >>> from ldl.data import Loaded
+        >>> class Coins(LDLDataModule):
+        ...     def load(self):
+        ...         shares = torch.rand(20, 1)
+        ...         target = torch.hstack([shares, 1 - shares])
+        ...         return Loaded(LabelSpace.nominal(["heads", "tails"]), {"target": target})
+        ...     def inputs(self, rows, seeds, train):
+        ...         return torch.zeros(len(rows), 3)
+        >>> data = Coins(folds=5)
+        >>> data.setup()
+        >>> len(data.split.train), len(data.split.val), len(data.split.test)
+        (14, 2, 4)
     """
 
     batch_size: int | None = option(default=64, least=1, most=2**31 - 1, null="16 to 64, by the training rows")

@@ -57,6 +57,14 @@ class RotatedDigits(LDLDataModule):
         step: Distance between labels in degrees, which must divide ``max_angle``.
         sigma: Standard deviation of the Gaussian label distributions, in degrees.
         turn_seed: Seed of the angles.
+
+    Examples:
+        >>> from ldl.data import RotatedDigits
+        >>> data = RotatedDigits(turns=1)
+        >>> data.setup()
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch["input"].shape, batch["target"].shape
+        (torch.Size([128, 1, 12, 12]), torch.Size([128, 49]))
     """
 
     turns: int = option(default=4, least=1, most=100, role="fold")

@@ -23,6 +23,15 @@ class MeanPredictor(FittedHead):
     """Mean baseline: predict the mean distribution of the training set for every instance.
 
     The mean has the smallest KL divergence among all constant predictions. The head has no options.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import MeanPredictor
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(MeanPredictor()).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.5, 0.5]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True
@@ -61,6 +70,15 @@ class AAKNN(FittedHead):
     Args:
         neighbours: Number of neighbours, at most all training instances. Weighted rows count until their weights reach
             this number, and are never more than it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import AAKNN
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(AAKNN(neighbours=3)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True

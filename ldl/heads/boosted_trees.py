@@ -99,6 +99,15 @@ class BoostedTrees(FittedHead):
     Attributes:
         importances: (F,) share of each feature in the gain of all splits; sums to 1, or is 0 throughout.
         validation_loss: Lowest mean loss of the validation rows; NaN without validation rows.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import BoostedTrees
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(BoostedTrees(rounds=50, learning_rate=0.1)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     takes_missing: ClassVar[bool] = True

@@ -76,6 +76,15 @@ class CostSensitiveForest(FittedHead):
         sampling: Size of a bootstrap sample, as a share of the training rows, in (0, 1].
         replace: Whether rows are drawn with replacement.
         seed: Seed of the forest; None uses the run's seed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import CostSensitiveForest
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(CostSensitiveForest(trees=5)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True

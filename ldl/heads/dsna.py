@@ -60,6 +60,15 @@ class DSNA(CostSensitiveForest):
         start: First estimate of the label: that of the ``forest``, or the mean (or majority) of the ``cluster``.
         rounds: Largest number of rounds; 1 keeps the first estimate for the anchor.
         tolerance: Tolerance of the solver; see ``ldl.methods.dsna.sparse``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import DSNA
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(DSNA(trees=5)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = False

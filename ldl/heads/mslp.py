@@ -51,6 +51,15 @@ class MSLP(FittedHead):
             instances z, orthogonalised (Nystrom); with as many landmarks as instances this is the kernel form.
         gamma: Parameter of the kernel; None uses 1 / (F var(X)), like scikit-learn's ``scale``.
         landmarks: Largest number of landmarks, drawn at random from a fixed seed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import MSLP
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(MSLP(neighbours=5)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     exact: ClassVar[tuple[str, ...]] = ("projection", "centre", "landmark", "root", "width", "points", "distributions")

@@ -59,6 +59,15 @@ class Pool(FittedHead):
         member_kl: (M,) mean KL divergence of the members' out-of-fold predictions, in nats; NaN if not measured.
         pool_kl: Mean KL divergence of the pooled out-of-fold predictions. It is slightly optimistic, because the
             weights were fitted to the same rows.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import AAKNN, MaxEnt, Pool
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(Pool([AAKNN(), MaxEnt()], folds=2)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True

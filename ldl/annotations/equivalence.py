@@ -50,8 +50,8 @@ class RaterEquivalence:
         >>> counts = np.array([[4, 0], [3, 1], [0, 4], [1, 3]])
         >>> model = np.array([[0.6, 0.4], [0.6, 0.4], [0.4, 0.6], [0.4, 0.6]])
         >>> result = rater_equivalence(model, counts, DirichletMultinomial(np.array([1.0, 1.0])))
-        >>> print(f"worth {result.worth:.1f} raters, on {result.items} items")
-        worth 1.3 raters, on 4 items
+        >>> print(round(result.worth, 1), "raters, on", result.items, "items")
+        1.3 raters, on 4 items
     """
 
     curve: np.ndarray

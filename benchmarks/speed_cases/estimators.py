@@ -31,9 +31,16 @@ def estimators() -> dict[str, Any]:
     from ldl.heads import BoostedTrees, StructRF
 
     forest: dict[str, Any] = {"max_features": 0.33, "min_samples_leaf": 2, "n_jobs": 2, "random_state": 0}
-    extra = {"depth": 64, "features": 0.33, "min_leaf": 2, "search": "random", "sampling": 1.0, "replace": False}
+    extra: dict[str, Any] = {
+        "depth": 64,
+        "features": 0.33,
+        "min_leaf": 2,
+        "search": "random",
+        "sampling": 1.0,
+        "replace": False,
+    }
     models: dict[str, Any] = {
-        OURS: LDLRegressor(StructRF(trees=TREES, **extra, out_of_bag=False, threads=2)),
+        OURS: LDLRegressor(StructRF(trees=TREES, **extra, threads=2)),
         "ldl, BoostedTrees": LDLRegressor(BoostedTrees(rounds=TREES, depth=6, patience=None, threads=2)),
         "extra trees": ExtraTreesRegressor(TREES, **forest),
         "random forest": RandomForestRegressor(TREES, **forest),
@@ -44,7 +51,7 @@ def estimators() -> dict[str, Any]:
         from xgboost import XGBRegressor
     except ImportError:
         return models
-    boosted = {"n_estimators": TREES, "max_depth": 6, "n_jobs": 2, "random_state": 0}
+    boosted: dict[str, Any] = {"n_estimators": TREES, "max_depth": 6, "n_jobs": 2, "random_state": 0}
     models["LightGBM"] = MultiOutputRegressor(LGBMRegressor(**boosted, num_leaves=64, verbose=-1))
     return models | {"XGBoost": XGBRegressor(**boosted, tree_method="hist")}
 

@@ -14,6 +14,7 @@ import pandas as pd
 import pytorch_lightning as pl
 import timm
 import torch
+from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -63,7 +64,7 @@ def fit_images(images: Tensor, name: str, epochs: int) -> None:
     """Train a timm model without weights on images, (N, H, W, 3) uint8, of two classes that alternate."""
     model = timm.create_model(name, num_classes=2)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
-    mean, deviation = (torch.tensor(model.default_cfg[key]).view(3, 1, 1) for key in ("mean", "std"))
+    mean, deviation = (torch.tensor(each).view(3, 1, 1) for each in (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD))
     model.train()
     for _ in range(epochs):
         for rows in torch.randperm(len(images)).split(BATCH):

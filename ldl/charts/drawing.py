@@ -79,6 +79,8 @@ def save(figure: Figure, path: Path) -> Path:
     with rc_context({"text.usetex": False, "text.parse_math": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # the font lacks letters of names
         powers = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in _powers(axis)}
+        for axes in figure.axes:  # a stated height, because matplotlib looks for ticks above each panel otherwise
+            axes.set_title(axes.get_title(), y=1, fontsize=axes.title.get_fontsize())
         for text in figure.findobj(Text):
             text.set_usetex(False)
             text.set_parse_math(text in powers)

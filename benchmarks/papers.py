@@ -25,6 +25,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import torch
 
 from benchmarks.common.items import (
+    Claim,
     Item,
     Measured,
     Paper,
@@ -111,8 +112,7 @@ def measured_in(out: Path, paper: Paper, item: Item, quick: bool) -> Measured:
 
 def compare(title: str, measured: Measured, stored: Measured | None) -> list[str]:
     """Return a line for each claim of an item that differs from the page; print a line if none does."""
-    ours = {claim.name: claim for claim in measured.claims}
-    theirs = {claim.name: claim for claim in stored.claims} if stored else {}
+    ours, theirs = _by_name(measured), _by_name(stored) if stored else {}
     lines = [f"{title}: {name} is not on the page" for name in ours if name not in theirs]
     lines += [f"{title}: {name} is only on the page" for name in theirs if name not in ours]
     lines += [
@@ -123,6 +123,11 @@ def compare(title: str, measured: Measured, stored: Measured | None) -> list[str
     if not lines:
         print(f"{title}: {len(ours)} claims equal to the last digit", flush=True)
     return lines
+
+
+def _by_name(measured: Measured) -> dict[str, Claim]:
+    leaking = {f"{claim.name}, leaks": claim for claim in measured.leaking}
+    return {claim.name: claim for claim in measured.claims} | leaking
 
 
 if __name__ == "__main__":

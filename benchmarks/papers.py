@@ -23,6 +23,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 
 # isort: split
 import torch
+from threadpoolctl import threadpool_limits
 
 from benchmarks.common.items import (
     Claim,
@@ -63,6 +64,7 @@ def main() -> None:
     if unknown := set(options.papers) - set(PAPERS):
         raise LDLError(f"no paper {', '.join(sorted(unknown))}: give some of {', '.join(PAPERS)}")
     torch.set_num_threads(options.threads)
+    threadpool_limits(options.threads)  # of numpy and scipy, whose sums otherwise depend on the cores of the machine
     silence()
     papers = [read_paper(name) for name in options.papers or PAPERS]
     names = [item.name for paper in papers for item in paper.items]

@@ -177,7 +177,10 @@ class Item:
         name: Its name, such as ``Table 15``.
         shows: What it shows.
         protocol: Folds, seeds, deviations, and how hyperparameters were chosen; no results.
-        measure: Yields its claims; None if nothing is to be measured or the data are missing.
+        leaks: The protocol of the authors, where it is known and lets test rows influence training. The item is then
+            measured under this protocol too. Its results have columns of their own and do not count.
+        measure: Yields its claims; None if nothing is to be measured or the data are missing. With ``leaks`` it takes
+            ``leaking=True`` and yields the same claims.
         absent: Why (a part of) it cannot be run here: what is missing, and the layout that the code expects.
         command: The command that measures it where ``papers.py`` does not.
         why: Why results differ from the paper; no results.
@@ -186,7 +189,8 @@ class Item:
     name: str
     shows: str
     protocol: str = ""
-    measure: Callable[[Work], Iterable[Claim]] | None = None
+    leaks: str = ""
+    measure: Callable[..., Iterable[Claim]] | None = None
     absent: str = ""
     command: str = ""
     why: str = ""
@@ -231,10 +235,14 @@ def read_published(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Measured:
-    """Claims of an item, and processor seconds without shared results that other items had measured."""
+    """Claims of an item, and processor seconds without shared results that other items had measured.
+
+    ``leaking`` are the same claims under the leaking protocol of the authors, or none.
+    """
 
     claims: tuple[Claim, ...]
     seconds: float
+    leaking: tuple[Claim, ...] = ()
 
 
 def measure(item: Item, work: Work) -> Measured:
@@ -244,11 +252,16 @@ def measure(item: Item, work: Work) -> Measured:
     before = json.loads(spent.read_text(encoding="utf-8"))["seconds"] if spent.is_file() else 0.0
     start = time.process_time()
     try:
-        claims = tuple(from_json(json.loads(json.dumps(asdict(claim)))) for claim in item.measure(work))
+        claims = tuple(map(_as_stored, item.measure(work)))
+        leaking = tuple(map(_as_stored, item.measure(work, leaking=True))) if item.leaks else ()
     finally:
         seconds = before + time.process_time() - start
         write_json(spent, {"seconds": seconds})
-    return Measured(claims, seconds)
+    return Measured(claims, seconds, leaking)
+
+
+def _as_stored(claim: Claim) -> Claim:
+    return from_json(json.loads(json.dumps(asdict(claim))))
 
 
 def verdict(item: Item, measured: Measured | None) -> str:
@@ -265,10 +278,11 @@ def from_json(content: dict[str, Any]) -> Claim:
 
 def write_results(path: Path, results: dict[str, Measured]) -> None:
     """Write the results from which pages are written."""
-    content = {
-        name: {"seconds": round(one.seconds, 1), "claims": [asdict(claim) for claim in one.claims]}
-        for name, one in results.items()
-    }
+    content: dict[str, dict[str, Any]] = {}
+    for name, one in results.items():
+        content[name] = {"seconds": round(one.seconds, 1), "claims": [asdict(claim) for claim in one.claims]}
+        if one.leaking:
+            content[name]["leaking"] = [asdict(claim) for claim in one.leaking]
     write_json(path, content)
 
 
@@ -276,6 +290,8 @@ def read_results(path: Path) -> dict[str, Measured]:
     """Read the results of a paper; none if there is no file."""
     content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {
-        name: Measured(tuple(from_json(claim) for claim in one["claims"]), one["seconds"])
+        name: Measured(
+            tuple(map(from_json, one["claims"])), one["seconds"], tuple(map(from_json, one.get("leaking", ())))
+        )
         for name, one in content.items()
     }

@@ -64,7 +64,11 @@ def _section(paper: Paper, item: Item, measured: Measured | None) -> str:
     parts = [opening, f"{item.shows}.", f"```\n{command}\n```", item.protocol]
     if measured:
         rows = [[claim.name, claim.theirs, claim.measured, claim.verdict] for claim in measured.claims]
-        parts.append(markdown(["", "published", "ours", "verdict"], rows))
+        header = ["", "published", "ours", "verdict"]
+        if measured.leaking:
+            header += ["ours, *leaks*", "verdict, *leaks*"]
+            rows = [[*row, claim.measured, claim.verdict] for row, claim in zip(rows, measured.leaking, strict=True)]
+        parts += [f"*Leaks*: {item.leaks}" if measured.leaking else "", markdown(header, rows)]
         parts.append(f"Processor time, without shared results of items above: {_duration(measured.seconds)}.")
     parts += [f"**Not run**: {item.absent}." if item.absent else "", item.why, "</details>"]
     return "\n\n".join(part for part in parts if part)

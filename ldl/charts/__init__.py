@@ -6,6 +6,7 @@ from ldl.charts.raters import rater_differences
 from ldl.charts.results import (
     bands,
     calibration,
+    confusion,
     cumulative_score,
     folds,
     intervals,
@@ -22,6 +23,7 @@ __all__ = [
     "answer",
     "bands",
     "calibration",
+    "confusion",
     "cumulative_score",
     "distributions",
     "faces",

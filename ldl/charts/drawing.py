@@ -25,6 +25,9 @@ TRUE, PREDICTED = "0.55", "tab:blue"
 MOST_BARS = 100
 """Largest number of bars of nominal labels; more labels are drawn as a curve."""
 
+LONGEST_NAME = 24
+"""Most letters of a name on an axis."""
+
 DPI = 120
 """Pixels per inch."""
 
@@ -103,6 +106,11 @@ def _powers(axis: Axis) -> list[Text]:
 def legend_name(text: str) -> str:
     """Return a name for a legend; matplotlib would leave out a name that begins with ``_``."""
     return f"\u200b{text}" if text.startswith("_") else text
+
+
+def shorten(name: str) -> str:
+    """Return a name for an axis, cut after 24 letters."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def spread(count: int, most: int) -> np.ndarray:

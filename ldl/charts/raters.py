@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ldl.charts.drawing import PREDICTED, in_unit, new_figure, save
+from ldl.charts.drawing import PREDICTED, in_unit, new_figure, save, shorten
 from ldl.labels import LabelSpace
 
 MOST_NAMES = 60
@@ -19,8 +19,6 @@ MOST_LABELS = 12
 """Most labels with their names above the differences of probability."""
 LINE, LEAST_HEIGHT, MOST_HEIGHT = 0.2, 2.8, 9.0
 """Height of a rater, and heights of the panels, in inches."""
-LONGEST_NAME = 24
-"""Most letters of a name on the axis."""
 
 
 def rater_differences(path: Path, table: pd.DataFrame, labels: LabelSpace) -> Path:
@@ -91,8 +89,7 @@ def _name_raters(axis: Axes, table: pd.DataFrame) -> None:
     """Write the names of the raters beside their lines, or their ranks if they are many."""
     axis.set_ylim(-0.7, len(table) - 0.3)
     if len(table) <= MOST_NAMES:
-        names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in table["rater"]]
-        axis.set_yticks(np.arange(len(table)), names, fontsize=8)
+        axis.set_yticks(np.arange(len(table)), [shorten(name) for name in table["rater"]], fontsize=8)
     else:
         axis.yaxis.set_major_locator(MaxNLocator(integer=True))
         axis.set_ylabel("raters in order")

@@ -12,11 +12,23 @@ import torch
 from matplotlib.ticker import MaxNLocator
 from sklearn.metrics import auc, roc_curve
 
-from ldl.charts.drawing import PREDICTED, TRUE, in_unit, legend_name, new_figure, new_sheet, save, spread, warn_on_error
+from ldl.charts.drawing import (
+    PREDICTED,
+    TRUE,
+    in_unit,
+    legend_name,
+    new_figure,
+    new_sheet,
+    save,
+    shorten,
+    spread,
+    warn_on_error,
+)
 from ldl.charts.instances import distributions, faces
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.methods.conformal.scores import line_intervals, line_scores
+from ldl.metrics.classes import confusion_matrix
 from ldl.metrics.functional import kl
 from ldl.metrics.ordinal import band_groups, calibration_error, coverage, mean, pit, pit_share, reliability
 
@@ -28,6 +40,9 @@ ENOUGH = 30
 
 MOST_LEAVES = 512
 """Leaves whose rows a chart has the height for; more rows are thinner."""
+
+MOST_COUNTED, MOST_NAMED = 12, 40
+"""Most labels of a confusion matrix with a number in each cell, and with the names of the labels."""
 
 LEAST_FOLDS, MOST_METRICS = 3, 8
 """Fewest folds that get a box, and most metrics in one chart."""
@@ -72,6 +87,8 @@ def overview(
         positive = rows["target"][:, -1] > 0.5
         if labels.kind == "nominal" and len(labels) == 2 and 0 < positive.mean() < 1:
             draw("roc", roc, {labels.names[1]: (rows["prediction"][:, 1], positive)})
+        if labels.kind == "nominal":
+            draw("confusion", confusion, labels, rows["prediction"], rows["target"], rows.get("weight"))
     if "value" in rows and "predicted_value" in rows:
         predicted, true = rows["predicted_value"], rows["value"]
         draw("values", values, predicted, true, labels)
@@ -237,6 +254,41 @@ def roc(path: Path, curves: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Path
         xlabel="false positive rate", ylabel="true positive rate", title="ROC", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
     )
     axis.legend(loc="lower right", fontsize=9)
+    return save(figure, path)
+
+
+def confusion(
+    path: Path, labels: LabelSpace, prediction: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+) -> Path:
+    """Draw the confusion matrix of nominal labels: colours are shares of the instances of a true label.
+
+    Args:
+        path: The PNG.
+        labels: The label space.
+        prediction: (N, C) distributions.
+        target: (N, C) distributions.
+        weight: (N,) weights of the instances; None counts each once.
+    """
+    counted = confusion_matrix(prediction, target, weight)
+    share = counted / counted.sum(1, keepdims=True).clip(np.finfo(float).tiny)
+    side = 3.2 + 0.3 * min(len(labels), MOST_NAMED)
+    figure, axis = new_figure(side + 0.8, side)
+    image = axis.imshow(share, vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
+    figure.colorbar(image, ax=axis, label="share of the true label", fraction=0.046)
+    if len(labels) <= MOST_NAMED:
+        names = [shorten(name) for name in labels.names]
+        ticks = np.arange(len(labels))
+        axis.set_xticks(ticks, names, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=8)
+        axis.set_yticks(ticks, names, fontsize=8)
+    if len(labels) <= MOST_COUNTED:
+        for (row, column), number in np.ndenumerate(counted):
+            color = "white" if share[row, column] > 0.5 else "0.2"
+            axis.text(
+                column, row, f"{number:,.1f}".removesuffix(".0"), ha="center", va="center", fontsize=7, color=color
+            )
+    correct = np.trace(counted) / counted.sum()
+    axis.set(xlabel="most likely label of the prediction", ylabel="most likely label of the target")
+    axis.set_title(f"{len(target):,} instances, accuracy {correct:.3f}", fontsize=10)
     return save(figure, path)
 
 

@@ -24,6 +24,7 @@ from ldl.errors import LDLError
 from ldl.jobs.store import Job, Key, Store
 from ldl.metrics.stage import row_metrics
 from ldl.reports.card import FinishedRun
+from ldl.reports.classes import write_classes
 from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.run import signals
@@ -187,6 +188,8 @@ class Folds:
         raters = compare_with_raters(rows, task.labels) if "votes" in rows else None
         content = summarize(task, self.data, entries, self.seed, seconds, pooled, raters)
         if (folder := self.folder) is not None:
+            if rows and process_rank() == 0:
+                write_classes(folder, rows, task.labels, self.quote)
             write_results(FinishedRun(folder, content, task, self.data, select=self.select))
             if rows and process_rank() == 0:
                 with captioned(caption(task.head, self.data, folder, len(entries))):

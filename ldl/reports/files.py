@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from ldl.charts.drawing import warn_on_error
@@ -61,6 +62,12 @@ def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]], quote: b
         for row in chain([header], rows):
             cells = [f"{item:.7g}" if isinstance(item, float) else item for item in row]
             writer.writerow(map(_escaped, cells) if quote else cells)
+
+
+def write_table(path: Path, table: pd.DataFrame, quote: bool = False) -> None:
+    """Write a data frame as :func:`write_csv` does; an unknown number is an empty field."""
+    rows = table.astype(object).where(table.notna(), None).to_numpy().tolist()
+    write_csv(path, list(table.columns), rows, quote)
 
 
 def _escaped(cell: Any) -> Any:

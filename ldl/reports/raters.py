@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ldl.labels import LabelSpace
 from ldl.raters import Raters
 from ldl.raters.description import tabulate_raters
 from ldl.raters.table import find_raters
-from ldl.reports.files import as_text, write_csv
+from ldl.reports.files import as_text
 
 
 def describe_model(trainer: pl.Trainer, task: Any) -> pd.DataFrame | None:
@@ -66,12 +65,6 @@ def _numbered_as(votes: SingleVotes, raters: Raters) -> SingleVotes:
     numbers = find_raters(votes.names, raters.names)[votes.rater]
     kept = numbers >= 0
     return SingleVotes(votes.item[kept], numbers[kept], votes.label[kept], np.array(raters.names, object))
-
-
-def write_raters(path: Path, table: pd.DataFrame, quote: bool = False) -> None:
-    """Write ``raters.csv``; an unknown number is an empty field."""
-    rows = table.astype(object).where(table.notna(), None).to_numpy().tolist()
-    write_csv(path, list(table.columns), rows, quote)
 
 
 def summarize_raters(raters: Raters, table: pd.DataFrame) -> dict[str, Any]:

@@ -27,8 +27,9 @@ from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.metrics.registry import INTERVAL_LEVELS
-from ldl.reports.files import below, lines, log_images, log_table, write_csv
-from ldl.reports.raters import describe_model, summarize_raters, write_raters
+from ldl.reports.classes import write_classes
+from ldl.reports.files import below, lines, log_images, log_table, write_csv, write_table
+from ldl.reports.raters import describe_model, summarize_raters
 from ldl.reports.votes import compare_with_raters, power_columns, worth_in_words
 
 TABLE_ROWS = 200
@@ -90,11 +91,12 @@ class Report(pl.Callback):
     on_predict_epoch_end = on_test_epoch_end
 
     def write(self, trainer: pl.Trainer, task: Any) -> None:
-        """Write ``predictions.csv`` and ``raters.csv``; a subclass that only collects ``rows`` writes nothing."""
+        """Write ``predictions.csv`` and further tables; a subclass that only collects ``rows`` writes nothing."""
         columns = self._columns(trainer, task)
         write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()), self.quote)
         if self.rater_table is not None:
-            write_raters(self.folder / "raters.csv", self.rater_table, self.quote)
+            write_table(self.folder / "raters.csv", self.rater_table, self.quote)
+        write_classes(self.folder, self.rows, task.labels, self.quote)
 
     def entries(self, task: Any) -> dict[str, Any]:
         """Return entries of the last test for its fold in ``results.json``: annotators, and the model of raters."""

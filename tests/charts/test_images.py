@@ -62,4 +62,4 @@ def test_a_run_draws_what_its_head_found(data: Any, head: Any, haar: Any, expect
     trainer.fit(task, datamodule=digits)
     trainer.test(task, datamodule=digits, verbose=False)
     drawn = {path.stem for path in (tmp_path / "charts").glob("*.png")}
-    assert drawn == {"distributions", "likelihood", "roc", expected}
+    assert drawn == {"confusion", "distributions", "likelihood", "roc", expected}

@@ -26,6 +26,26 @@ def test_roc_draws_every_curve(tmp_path: Path) -> None:
     assert np.abs(one - two).max() > 0.3
 
 
+@pytest.mark.parametrize(("labels", "inches"), [("nominal", 4.4), ("many names", 15.2)])
+def test_confusion(labels: str, inches: float, tmp_path: Path) -> None:
+    space = SPACES[labels]
+    prediction, target = RNG.dirichlet(np.ones(len(space)), (2, 50))
+    one = charts.confusion(tmp_path / "1.png", space, prediction, target)
+    assert size(one)[0] == pytest.approx(120 * inches, abs=1)
+    other = charts.confusion(tmp_path / "2.png", space, target, target)
+    assert np.abs(colors(one) - colors(other)).max() > 0.3
+
+
+@pytest.mark.usefixtures("pixel_charts")
+def test_nominal_labels_have_a_confusion_matrix(tmp_path: Path) -> None:
+    space = SPACES["nominal"]
+    prediction, target = RNG.dirichlet(np.ones(len(space)), (2, 30))
+    rows = {"index": np.arange(30), "prediction": prediction, "target": target}
+    assert list(charts.overview(tmp_path, rows, space)) == ["distributions", "confusion"]
+    with pytest.warns(UserWarning, match=r"charts/confusion.png is left out: LDLError: a prediction is not finite"):
+        assert "confusion" not in charts.overview(tmp_path, {**rows, "prediction": np.full((30, 4), np.nan)}, space)
+
+
 def test_likelihood_leaves_out_what_was_not_held_out(tmp_path: Path) -> None:
     curve = np.stack([np.geomspace(1, 0.01, 9), np.full(9, np.nan)], 1)
     alone = colors(charts.likelihood(tmp_path / "a.png", curve))

@@ -21,7 +21,8 @@ from ldl.jobs.crossval import crossvalidate
 from ldl.labels import LabelSpace
 from ldl.raters import Raters, RaterTable
 from ldl.raters.description import tabulate_raters
-from ldl.reports.raters import rater_model_in_words, summarize_raters, write_raters
+from ldl.reports.files import write_table
+from ldl.reports.raters import rater_model_in_words, summarize_raters
 from ldl.reports.rows import Report
 from ldl.run.training import test as run_test
 from ldl.task import Task
@@ -132,7 +133,7 @@ def described(labels: LabelSpace, strengths: list[float]) -> tuple[Raters, pd.Da
 
 def test_unknown_numbers_are_empty_and_names_are_no_formulas(tmp_path: Path) -> None:
     _, table = described(LABELS, [1.0])
-    write_raters(tmp_path / "raters.csv", table, quote=True)
+    write_table(tmp_path / "raters.csv", table, quote=True)
     header, first, *_ = (tmp_path / "raters.csv").read_text().splitlines()
     assert header.startswith("rater,votes,bias:a,bias_lower_90:a,bias_upper_90:a,") and first.startswith("'=1+1,1,")
     assert "nan" not in first and first.split(",")[header.split(",").index("agreement")] == ""

@@ -206,5 +206,7 @@ def test_two_processes_report_what_one_does(tmp_path: Path) -> None:
     one, other = run_in_one_and_two(options, tmp_path)
     assert_close(one["mean"], other["mean"])
     assert_close(one["raters"], other["raters"])
+    for table in ("classes.csv", "confusion.csv"):
+        assert (tmp_path / "one" / table).read_text() == (tmp_path / "two" / table).read_text()
     saved = [torch.load(tmp_path / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("one", "two")]
     assert saved[0]["ldl"]["model_votes"] == pytest.approx(saved[1]["ldl"]["model_votes"], rel=1e-4)

@@ -130,7 +130,8 @@ def test_the_best_is_the_run_that_it_names(tune: Tune, tmp_path: Path, capsys: p
     again = json.loads((tmp_path / "again" / "results.json").read_text())
     assert again["mean"] == found["mean"]
     names = {path.name for path in (tmp_path / "run").iterdir() if not path.name.startswith(".")}
-    assert names == {*("best.yaml", "results.json", "trials.csv", "history.png", "journals", "fold_0", "model_card.md")}
+    tables = {"classes.csv", "confusion.csv", "trials.csv"}
+    assert names == tables | {"best.yaml", "results.json", "history.png", "journals", "fold_0", "model_card.md"}
 
 
 def test_it_goes_on_where_it_stopped(

@@ -1,4 +1,4 @@
-"""The summary of all benchmarks, docs/results/index.md, and the table of README.md, from the tables of the other pages.
+"""The summary of all benchmarks, docs/results/index.md, and tables of two other pages, from the pages of results.
 
     python benchmarks/summary.py
 
@@ -72,6 +72,13 @@ def of_landing() -> str:
     pool = tables_in("results/tables", "pool")[0]
     rows = [[name, *(cell(pool, f"{name},", column) for column in LANDING_SETS)] for name in LANDING]
     return markdown(["KL divergence", *LANDING_SETS], rows)
+
+
+def of_leakage() -> str:
+    tabular = tables_in("results/tables", "tabular")[0]
+    columns = ("SJAFFE, persons", "SJAFFE, shuffled", "SBU_3DFE, persons", "SBU_3DFE, shuffled")
+    rows = [[name, *(cell(tabular, f"{name},", column) for column in columns)] for name in (MEAN, "AA-kNN", "StructRF")]
+    return markdown(["KL divergence", *columns], rows)
 
 
 def of_tables() -> str:
@@ -183,12 +190,13 @@ BLOCKS = {
         "summary_speed": of_speed,
         "summary_papers": of_papers,
     },
+    "docs/concepts/splits-and-leakage.md": {"leakage": of_leakage},
     "README.md": {"landing": of_landing},
 }
 
 
 def main() -> None:
-    """Write the blocks of the summary and of README.md."""
+    """Write the blocks of all pages."""
     make_parser(__doc__).parse_args()
     for page, blocks in BLOCKS.items():
         for name, write in blocks.items():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fakes.pages import anchors_of
+from fakes.pages import FENCE, anchors_of, fences_of
 from fakes.paths import ROOT, load_script
 from fakes.user_inputs import MOST, compare
 
@@ -46,7 +46,6 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!`)!?\[[^\]\[]*\]\(([^)\s]+)\)")
 
 
@@ -55,7 +54,7 @@ def name(page: Path) -> str:
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
-    return [text for language, text in FENCE.findall(page.read_text()) if language in languages]
+    return fences_of(page.read_text(), *languages)
 
 
 def commands(page: Path) -> list[str]:

@@ -142,6 +142,7 @@ script benchmarks/no_such_script.py
 script README.md
 code ldl/run/signals.py::NO_SUCH_NAME
 block docs/results/tables.md::no_such_block
+block docs/results/tables.md::tabular
 command ldl no-such-command
 output no such output
 source No such paper 1900
@@ -151,4 +152,4 @@ belief docs/results/tables.md"""
 @pytest.mark.parametrize("line", MISSING.splitlines())
 def test_missing_evidence_is_found(line: str) -> None:
     kind, _, evidence = line.partition(" ")
-    assert not has_evidence(Claim("README.md", "", kind, evidence))
+    assert not has_evidence(Claim("README.md", "The KL is 9.9999.", kind, evidence))

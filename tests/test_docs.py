@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fakes.pages import FENCE, anchors_of, fences_of
+from fakes.pages import BLOCK, FENCE, anchors_of, fences_of
 from fakes.paths import ROOT, load_script
 from fakes.user_inputs import MOST, compare
 
@@ -417,3 +417,4 @@ def test_readme_is_one_page() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 130
     assert sum(line.startswith("|---") for line in lines) == 2  # heads, results
+    assert 10 <= len(re.findall(r"\d+\.\d+", dict(BLOCK.findall("\n".join(lines)))["landing"])) <= 20

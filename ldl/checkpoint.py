@@ -250,6 +250,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         self._folders: set[str] = set()
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """Write a file beside ``path`` and rename it, so that ``path`` is never incomplete."""
         if "://" in str(path):
             super().save_checkpoint(checkpoint, path, storage_options)
             self._folders.add(_folder(path))
@@ -259,6 +260,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         self._folders.add(_folder(path))
 
     def remove_checkpoint(self, path: str | Path) -> None:
+        """Remove a file, if this plugin has written to its folder; else leave it."""
         if _folder(path) in self._folders and ("://" in str(path) or Path(path).is_file()):
             super().remove_checkpoint(path)
 

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
+from typing_extensions import override
 
 
 class Collective:
@@ -47,16 +48,19 @@ class TorchCollective(Collective):
         self.rank = dist.get_rank()
         self.world_size = dist.get_world_size()
 
+    @override
     def sum(self, tensor: Tensor) -> Tensor:
         total = tensor.contiguous().clone()
         dist.all_reduce(total, op=dist.ReduceOp.SUM)
         return total
 
+    @override
     def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
         total = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(total, group=None if dist.get_backend() == "gloo" else _beside(dist.group.WORLD))
         return total.tolist()
 
+    @override
     def gather(self, tensor: Tensor) -> list[Tensor]:
         rows = torch.tensor([tensor.shape[0]], device=tensor.device)
         counts = [torch.zeros_like(rows) for _ in range(self.world_size)]
@@ -67,6 +71,7 @@ class TorchCollective(Collective):
         dist.all_gather(parts, padded)
         return [tensor[: int(count)] for tensor, count in zip(parts, counts)]
 
+    @override
     def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
         copy = tensor.contiguous().clone()
         dist.broadcast(copy, source)

@@ -68,6 +68,20 @@ class Head(nn.Module, ABC):
             :func:`ldl.methods.torch_utils.traced`, ``forward`` must not read Python values of tensors.
         in_features: Number of features F, set by ``build``.
         labels: The label space, set by ``build``.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import Head, LabelSpace
+        >>> class Linear(Head):
+        ...     def build(self, in_features, labels):
+        ...         super().build(in_features, labels)
+        ...         self.layer = torch.nn.Linear(in_features, len(labels))
+        ...     def forward(self, features):
+        ...         return torch.softmax(self.layer(features), -1)
+        >>> head = Linear()
+        >>> head.build(3, LabelSpace.nominal(["no", "yes"]))
+        >>> head(torch.zeros(5, 3)).shape
+        torch.Size([5, 2])
     """
 
     uses_value: ClassVar[bool] = False
@@ -203,6 +217,19 @@ class AlternatingHead(Head):
 
     The replay buffer of recent samples is plain tensors of the head, not torch buffers, because
     DistributedDataParallel would overwrite these with those of rank 0. ``LeafUpdate`` saves it in the checkpoint.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> from ldl.collective import Collective
+        >>> from ldl.heads import LDLF
+        >>> head = LDLF(batches=1)
+        >>> head.build(3, LabelSpace.nominal(["no", "yes"]))
+        >>> features, target = torch.rand(8, 3), torch.full((8, 2), 0.5)
+        >>> head.observe(head.loss(features, target)["memory"], target)
+        >>> head.update(Collective())  # solves the leaves in closed form
+        >>> head.leaves.shape
+        torch.Size([5, 64, 2])
     """
 
     @abstractmethod
@@ -242,6 +269,18 @@ class FittedHead(Head):
     Attributes:
         shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it.
         resizes: Whether buffers take the shapes of a checkpoint.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> from ldl.collective import Collective
+        >>> from ldl.heads import MeanPredictor
+        >>> from ldl.methods.rows import Rows
+        >>> head = MeanPredictor()
+        >>> head.build(3, LabelSpace.nominal(["no", "yes"]))
+        >>> head.fit(Rows(torch.zeros(2, 3), torch.tensor([[1.0, 0.0], [0.5, 0.5]])), Collective())
+        >>> head(torch.zeros(1, 3))
+        tensor([[0.7500, 0.2500]])
     """
 
     resizes: ClassVar[bool] = True

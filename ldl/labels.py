@@ -48,6 +48,16 @@ class LabelSpace:
         unit: Unit of the values, for tables and charts.
         axis_names: Names of the axes of a grid in tables, such as pitch and yaw; empty for numbers.
         cells: Points of the grid that are labels, as rising numbers in row by row order; None for all.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> ages = LabelSpace.ordinal(range(0, 101), "years")
+        >>> distribution = ages.encode(torch.tensor([30.0]), sigma=2.0)
+        >>> distribution.shape, ages.decode(distribution)
+        (torch.Size([1, 101]), tensor([30.]))
+        >>> LabelSpace.nominal(["happy", "sad"]).names
+        ('happy', 'sad')
     """
 
     kind: LabelKind

@@ -12,6 +12,7 @@ from pytorch_lightning.utilities import rank_zero_warn
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, OneCycleLR, ReduceLROnPlateau
+from typing_extensions import override
 
 from ldl.errors import LDLError, check_one_of
 
@@ -138,6 +139,7 @@ class Optimised(pl.LightningModule):
             config.scheduler.base_lrs = [lr] * len(config.scheduler.base_lrs)
 
     def configure_optimizers(self) -> Any:
+        """Return the optimiser, with groups for a backbone with ``lr`` and for raters, and the scheduler if set."""
         tuned = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
         raters = [] if self.raters is None else list(self.raters.parameters())
         optimizer = self.optimizer(parameter_groups(self.parameters(), tuned, self.backbone.lr, self.lr, raters))
@@ -150,6 +152,7 @@ class Optimised(pl.LightningModule):
         scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
+    @override
     def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
         # Lightning would step ReduceLROnPlateau after the epoch's checkpoint; ``on_train_epoch_end`` has done so.
         if not isinstance(scheduler, ReduceLROnPlateau):

@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor, nn
+from typing_extensions import override
 
 from ldl.backbones.base import Backbone, Identity, WholeImages, show_inputs
 from ldl.backbones.frozen import serve_frozen
@@ -90,9 +91,18 @@ class Task(Optimised):
         start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. The data's
             nominal labels are put into its order.
 
-    Example:
-        >>> task = Task(Softmax(), optimizer=lambda groups: torch.optim.AdamW(groups, lr=1e-3))
-        >>> pl.Trainer(max_epochs=10).fit(task, datamodule=RotatedDigits())
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> import torch
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> task = Task(Softmax(), Identity(flatten=True), optimizer=lambda groups: torch.optim.AdamW(groups, lr=1e-3))
+        >>> trainer = pl.Trainer(max_epochs=1, logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer.fit(task, datamodule=RotatedDigits(turns=1))
+        >>> task(torch.zeros(2, 1, 12, 12)).shape  # 49 angles
+        torch.Size([2, 49])
     """
 
     option_roles: ClassVar[dict[str, str]] = {"optimizer": "start", "lr_scheduler": "start", "start": "start"}
@@ -252,6 +262,7 @@ class Task(Optimised):
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
     def training_step(self, batch: dict[str, Any], batch_idx: int) -> dict[str, Tensor]:
+        """Return ``loss``, a scalar, and ``memory`` (n, ...) and ``target`` (n, ..., C) for alternating heads."""
         batch = self.plain.complete(batch, batch_idx, len(self.labels), train=True, wants_target=True)
         total, rows = global_rows(batch, self.device, current_collective(), self.watch), batch["rows"]
         if isinstance(self.head, FittedHead):
@@ -289,6 +300,7 @@ class Task(Optimised):
         target = target if weight is None else target * weight.reshape(-1, *[1] * (target.ndim - 1))
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
 
+    @override
     def on_train_epoch_end(self) -> None:
         means = {f"train_{name}": mean for name, mean in self.train_means.compute().items()}
         self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
@@ -297,12 +309,15 @@ class Task(Optimised):
         step_plateau(self.trainer)
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        """Add a batch to the validation metrics, and return the output of :meth:`predict_step` and its weights."""
         return self._evaluate(batch, self.val_metrics, batch_idx)
 
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        """Add a batch to the test metrics, and return the output of :meth:`predict_step` and its weights."""
         return self._evaluate(batch, self.test_metrics, batch_idx)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        """Return ``prediction`` (B, ..., C), ``index`` (B,), ``predicted_value`` if labels have values, and more."""
         batch = self.plain.complete(batch, batch_idx, len(self.labels), train=False, wants_target=False)
         padded = batch.get("padded")
         global_rows(batch, self.device, current_collective(), self.watch)
@@ -349,23 +364,28 @@ class Task(Optimised):
         trainer = self._trainer
         return trainer is not None and trainer.state.fn == "fit" and trainer.state.stage == "validate"
 
+    @override
     def on_fit_end(self) -> None:
         if self.raters is not None:
             self.raters.warn_unchosen()
 
+    @override
     def on_validation_epoch_end(self) -> None:
         self.log_dict(self.val_metrics.finish())
         if self.raters is not None and self._chooses_raters:
             self.raters.choose(current_collective())
 
+    @override
     def on_test_epoch_end(self) -> None:
         # Every process has evaluated all rows, so there is nothing to reduce.
         self.log_dict(self.test_metrics.finish())
 
+    @override
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[CHECKPOINT_KEY] = describe(self)
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
+    @override
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
         check_same_raters(checkpoint[CHECKPOINT_KEY].get("raters"), self.raters)

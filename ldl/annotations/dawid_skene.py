@@ -42,6 +42,14 @@ class DawidSkene:
         confusion: (R, C, C) probability of each label (last axis) that a rater votes for, given the class.
         objective: (steps,) log-likelihood of the votes plus the log density of the priors, up to a constant, of the
             parameters in each step of EM. It never falls.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl.annotations import DawidSkene, SingleVotes
+        >>> labels = np.array([0, 0, 1, 1, 1, 0])  # raters a, b and c on two items
+        >>> votes = SingleVotes(np.repeat([0, 1], 3), np.tile([0, 1, 2], 2), labels, np.array(["a", "b", "c"]))
+        >>> DawidSkene.fit(votes, items=2, labels=2).probabilities.argmax(1)
+        array([0, 1])
     """
 
     probabilities: np.ndarray

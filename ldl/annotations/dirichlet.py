@@ -25,6 +25,14 @@ class DirichletMultinomial:
 
     Attributes:
         alpha: Parameters (C,) for all items, or (N, C) for each item, above 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl.annotations import DirichletMultinomial
+        >>> prior = DirichletMultinomial(np.array([1.0, 1.0]))
+        >>> prior.posterior_mean(np.array([[3, 1], [0, 0]])).round(2)
+        array([[0.67, 0.33],
+               [0.5 , 0.5 ]])
     """
 
     alpha: np.ndarray

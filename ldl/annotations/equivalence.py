@@ -43,6 +43,15 @@ class RaterEquivalence:
         items: Number of items.
         error: (K + 1,) standard error of ``curve`` from drawing sets of votes; 0 where sums are exact.
         with_model_error: (K + 1,) the same for ``with_model``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl.annotations import DirichletMultinomial, rater_equivalence
+        >>> counts = np.array([[4, 0], [3, 1], [0, 4], [1, 3]])
+        >>> model = np.array([[0.6, 0.4], [0.6, 0.4], [0.4, 0.6], [0.4, 0.6]])
+        >>> result = rater_equivalence(model, counts, DirichletMultinomial(np.array([1.0, 1.0])))
+        >>> print(round(result.worth, 1), "raters, on", result.items, "items")
+        1.3 raters, on 4 items
     """
 
     curve: np.ndarray

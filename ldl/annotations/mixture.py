@@ -64,6 +64,14 @@ class DirichletMixture:
     Attributes:
         weights: (K,) weights of the components, on the simplex.
         alphas: (K, C) parameters of the components, above 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl.annotations import DirichletMixture
+        >>> mixture = DirichletMixture(np.array([0.5, 0.5]), np.array([[9.0, 1.0], [1.0, 9.0]]))
+        >>> mixture.posterior_mean(np.array([[2, 0], [0, 0]])).round(2)
+        array([[0.9, 0.1],
+               [0.5, 0.5]])
     """
 
     weights: np.ndarray

@@ -26,6 +26,14 @@ class NextVotes:
         votes: (n,) votes on each item so far.
         gain: (n,) expected gain of the next vote, in nats, at least 0.
         prediction: (n, C) distribution of the next vote, on the simplex.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl.annotations import DirichletMultinomial, rank_next
+        >>> counts = np.array([[9, 1], [1, 1], [0, 0]])
+        >>> following = rank_next(counts, DirichletMultinomial(np.array([1.0, 1.0])), 2)
+        >>> following.items, following.votes
+        (array([2, 1]), array([0, 2]))
     """
 
     items: np.ndarray

@@ -35,6 +35,14 @@ class PowerCurves(NamedTuple):
     Attributes:
         nll: (N, K + 1) expected NLL of one vote, over the votes and the choices of the others.
         variance: (N, K + 1) variance of ``nll`` from drawing the others; 0 for exact sums.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl.annotations import DirichletMultinomial, measure_power
+        >>> counts = np.array([[3, 0], [2, 1], [0, 3]])
+        >>> curves = measure_power(counts, DirichletMultinomial(np.array([1.0, 1.0])), raters=2)
+        >>> curves.mean().round(2)
+        array([0.69, 0.56, 0.5 ])
     """
 
     nll: np.ndarray

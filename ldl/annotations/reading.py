@@ -92,6 +92,14 @@ def read_annotations(
     Raises:
         LDLError: No layout fits, a vote is negative, not a number, for an unknown label or given twice, or an item has
             no group or two groups.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from ldl.annotations import read_annotations
+        >>> votes = pd.DataFrame({"item": ["a", "a", "b"], "rater": ["x", "y", "x"], "label": ["cat", "dog", "dog"]})
+        >>> read_annotations(votes).counts
+        array([[1., 1.],
+               [0., 1.]])
     """
     check_choice("label_type", label_type, LabelType)
     check_choice("duplicates", duplicates, Duplicates)

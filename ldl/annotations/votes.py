@@ -27,6 +27,14 @@ class SingleVotes(NamedTuple):
         rater: (V,) int64 row of the rater in ``names``.
         label: (V,) int64 number of the label.
         names: (R,) key of each rater, each once. A subset of the votes keeps the numbers of all raters.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from ldl.annotations import read_annotations
+        >>> votes = pd.DataFrame({"item": ["a", "a", "b"], "rater": ["x", "y", "x"], "label": ["cat", "dog", "dog"]})
+        >>> single = read_annotations(votes).single
+        >>> single.names[single.rater], single.label
+        (array(['x', 'y', 'x'], dtype=object), array([0, 1, 1]))
     """
 
     item: np.ndarray
@@ -67,6 +75,15 @@ class Annotations:
         groups: (N,) group of each item, such as a patient; None if unknown.
         percent: Whether the counts are shares that the table gives in whole percent.
         notes: Lines about what could be read in another way, each with the option that decides.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from ldl.annotations import read_annotations
+        >>> votes = pd.DataFrame({"item": ["a", "a", "b"], "rater": ["x", "y", "x"], "label": ["cat", "dog", "dog"]})
+        >>> annotations = read_annotations(votes)
+        >>> annotations.labels.names, annotations.shares
+        (('cat', 'dog'), array([[0.5, 0.5],
+               [0. , 1. ]]))
     """
 
     items: np.ndarray

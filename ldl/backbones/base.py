@@ -42,6 +42,18 @@ class Backbone(nn.Module, ABC):
         learns_inputs: Whether :meth:`learn_inputs` is called before every fit.
         gives_bags: Whether it returns bags of instances, (B, J, F); known after ``build``.
         pretrained_from: Source of the pretrained weights, in words; empty without such weights.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import Backbone
+        >>> class Pixels(Backbone):
+        ...     def build(self, input_shape, load_weights=True):
+        ...         super().build(input_shape, load_weights)
+        ...         return input_shape[0] * input_shape[1] * input_shape[2]
+        ...     def forward(self, inputs):
+        ...         return inputs.flatten(1)
+        >>> Pixels().build((3, 8, 8))
+        192
     """
 
     lr: float | None = None
@@ -120,6 +132,15 @@ class Identity(Backbone):
 
     Args:
         flatten: Flatten an input of several dimensions, such as a small image, into one vector.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.backbones import Identity
+        >>> backbone = Identity(flatten=True)
+        >>> backbone.build((1, 12, 12))
+        144
+        >>> backbone(torch.zeros(2, 1, 12, 12)).shape
+        torch.Size([2, 144])
     """
 
     flatten: bool = False

@@ -41,6 +41,15 @@ class Haar(Backbone):
         largest: Longest side of a rectangle, as a share of the window, in (0, 1].
         balanced: Weights of a feature sum to 0, so that uniform brightness gives 0.
         seed: Seed of the features; None uses the run's seed.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.backbones import Haar
+        >>> backbone = Haar(pool=10, window=8, stride=2)
+        >>> backbone.build((1, 12, 12))
+        10
+        >>> backbone(torch.zeros(2, 1, 12, 12)).shape  # 3 x 3 windows
+        torch.Size([2, 9, 10])
     """
 
     no_graph: ClassVar[str] = "its sums over rectangles are compiled code, not torch's"

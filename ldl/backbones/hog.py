@@ -25,6 +25,15 @@ class HOG(Backbone):
         cell: Side of a cell in pixels; a remainder at the right and at the bottom is not used.
         block: Side of a normalised block, in cells.
         root: Take square roots of the pixels first, which reduces effects of illumination.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.backbones import HOG
+        >>> backbone = HOG(cell=4)
+        >>> backbone.build((1, 12, 12))
+        144
+        >>> backbone(torch.zeros(2, 1, 12, 12)).shape
+        torch.Size([2, 144])
     """
 
     no_graph: ClassVar[str] = "its histograms are scikit-image's, not torch's"

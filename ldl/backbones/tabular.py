@@ -46,6 +46,15 @@ class Tabular(Backbone):
     Attributes:
         numbers: (M,) the features that have embeddings.
         edges: (M, E) the ends of their pieces, rising; the last one is repeated where a number has fewer pieces.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.backbones import Tabular
+        >>> backbone = Tabular(members=4, hidden=[16])
+        >>> backbone.build((3,))
+        16
+        >>> backbone(torch.zeros(2, 3)).shape
+        torch.Size([2, 4, 16])
     """
 
     gives_members: ClassVar[bool] = True

@@ -52,6 +52,15 @@ class Timm(TimmNetwork):
             devices, which would take many minutes, compile nothing.
         channels_last: Store images, weights and maps with channels last, the fastest format of convolutions. Networks
             that are re-parameterised after training, such as RepVGG, have channels first.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.backbones import Timm
+        >>> backbone = Timm("test_resnet")
+        >>> backbone.build((3, 32, 32))
+        96
+        >>> backbone(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 96])
     """
 
     weights: str | None = option(default=None, may_change=True, role="start", is_path=True)

@@ -32,6 +32,17 @@ class Bagged(Head):
         pooling: MIL pooling over the instances. Of probabilities: ``lse`` log-sum-exponential, ``gm`` generalised
             mean, ``nor`` noisy or, ``isr``; of half the log odds: ``lse_score``.
         r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> from ldl.bags import Bagged
+        >>> from ldl.heads import Softmax
+        >>> head = Bagged(Softmax(hidden=[8]))
+        >>> head.build(3, LabelSpace.nominal(["no", "yes"]))
+        >>> bags = torch.rand(2, 5, 3)
+        >>> head(bags).shape, head.instances(bags).shape
+        (torch.Size([2, 2]), torch.Size([2, 5, 2]))
     """
 
     takes_bags: ClassVar[bool] = True

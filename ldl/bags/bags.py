@@ -173,7 +173,7 @@ def _choose(table: CsvTable, label: str, bag: str, chosen: BagColumns) -> tuple[
 
 @options
 class Bags(ScaledRows):
-    """Bags of instances from a .csv file; only bags have labels.
+    r"""Bags of instances from a .csv file; only bags have labels.
 
     A row is an instance: the label of its bag, its bag, and its features, in this order, or in any order if a header
     names the columns ``label`` and ``bag``. Labels are 0 or -1 for negative, 1 for positive. Bags may be numbers or
@@ -197,6 +197,18 @@ class Bags(ScaledRows):
         feature_columns: Names or patterns, such as ``x*``, of the columns that are features; by default all columns
             whose names are not usual for something else.
         drop: Names or patterns of columns that are left out.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from ldl.bags import Bags
+        >>> rows = [f"{bag % 2},bag{bag},{bag},{instance}" for bag in range(20) for instance in range(3)]
+        >>> file = Path("bags.csv")
+        >>> _ = file.write_text("\n".join(["label,bag,length,width", *rows]))
+        >>> data = Bags("bags.csv")
+        >>> data.setup()
+        taken from bags.csv: label 'label', bag 'bag', 2 features 'length', 'width'
+        >>> next(iter(data.test_dataloader()))["input"].shape
+        torch.Size([2, 3, 2])
     """
 
     batch_size: int = 32
@@ -254,6 +266,7 @@ class Bags(ScaledRows):
 
     @property
     def num_folds(self) -> int:
+        """Number of folds: 1 if published, one for each group if groups are left out in turn, else ``folds``."""
         if self.protocol == "published":
             return 1
         return len(np.unique(self._groups)) if self.protocol == "leave_one_group_out" else self.folds

@@ -21,6 +21,16 @@ class EachInstance(Backbone):
 
     Args:
         backbone: The backbone, by class name; None is ``Identity``.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.backbones import Identity
+        >>> from ldl.bags import EachInstance
+        >>> backbone = EachInstance(Identity(flatten=True))
+        >>> backbone.build((5, 1, 4, 4))  # bags of 5 images
+        16
+        >>> backbone(torch.zeros(2, 5, 1, 4, 4)).shape
+        torch.Size([2, 5, 16])
     """
 
     backbone: Backbone = option(default=None)

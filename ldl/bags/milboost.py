@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
+from typing_extensions import override
 
 from ldl import charts
 from ldl.bags.boost import BoostingOptions, Cut, Ensemble, boost, flat_scores, scores_or_nan
@@ -66,6 +67,20 @@ class MILBoost(FittedHead):
     Attributes:
         curve: (rounds + 1, 2) negative log likelihood before the first round and after each round, of the training bags
             and of the held-out bags (NaN without held-out bags).
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> from ldl.bags import MILBoost
+        >>> from ldl.collective import Collective
+        >>> from ldl.methods.rows import Rows
+        >>> bags = torch.tensor([[[0.0], [1.0]], [[0.0], [5.0]]] * 10)  # only the 5 is positive
+        >>> target = torch.eye(2).repeat(10, 1)
+        >>> head = MILBoost(rounds=5)
+        >>> head.build(1, LabelSpace.nominal(["no", "yes"]))
+        >>> head.fit(Rows(bags, target), Collective())
+        >>> head.instances(bags[1]) > 0.5
+        tensor([False,  True])
     """
 
     takes_bags: ClassVar[bool] = True
@@ -194,6 +209,7 @@ class MILBoost(FittedHead):
             drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
         return drawn
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {
             "feature": "T: 0 <= number < F",
@@ -261,6 +277,19 @@ class MPLBoost(MILBoost):
         whitened: Share of the variance of all instances, in [0, 1), in the whitened principal components that are
             clustered. Whitening finds groups that differ in directions of small variance, and takes F^2 (N + F)
             operations. 0 clusters the standardised features.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> from ldl.bags import MPLBoost
+        >>> from ldl.collective import Collective
+        >>> from ldl.methods.rows import Rows
+        >>> bags = torch.tensor([[[0.0], [1.0]], [[0.0], [5.0]]] * 10)
+        >>> head = MPLBoost(rounds=5, groups=2)
+        >>> head.build(1, LabelSpace.nominal(["no", "yes"]))
+        >>> head.fit(Rows(bags, torch.eye(2).repeat(10, 1)), Collective())
+        >>> head.memberships(bags).shape
+        torch.Size([20, 2])
     """
 
     groups: int = option(default=3, least=1, most=1000)

@@ -9,6 +9,7 @@ import torch
 from pytorch_lightning.callbacks import WeightAveraging
 from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import with_counts
 from ldl.collective import current_collective
@@ -32,6 +33,17 @@ class MovingAverage(WeightAveraging):
 
     Raises:
         LDLError: ``decay`` is out of range.
+
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.callbacks import MovingAverage
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer = pl.Trainer(max_epochs=1, callbacks=[MovingAverage(decay=0.99)], **quiet)
+        >>> trainer.fit(Task(Softmax(), Identity(flatten=True)), RotatedDigits(turns=1))
     """
 
     def __init__(self, decay: float = 0.998) -> None:
@@ -40,6 +52,7 @@ class MovingAverage(WeightAveraging):
         self.decay, self._swapped = decay, False
         super().__init__(multi_avg_fn=self._average)
 
+    @override
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         # A test alone uses the weights of the model, not the average of an earlier fit.
         self._average_model, self._swapped = None, False
@@ -56,6 +69,7 @@ class MovingAverage(WeightAveraging):
         super()._swap_models(pl_module)
         self._swapped = not self._swapped
 
+    @override
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
@@ -65,6 +79,7 @@ class MovingAverage(WeightAveraging):
             average, current = checkpoint["current_model_state"], checkpoint["state_dict"]
             checkpoint["state_dict"], checkpoint["current_model_state"] = average, current
 
+    @override
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
@@ -72,6 +87,7 @@ class MovingAverage(WeightAveraging):
         if trainer.state.fn == TrainerFn.FITTING:
             super().on_load_checkpoint(trainer, pl_module, checkpoint)
 
+    @override
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         # A finished run that is resumed has no end of training.
         self._copy_average_to_current(pl_module)
@@ -102,6 +118,17 @@ class FeatureSmoothing(pl.Callback):
 
     Raises:
         LDLError: An option is out of range, labels are not ordinal, or the head does not learn from rows of features.
+
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.callbacks import FeatureSmoothing
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer = pl.Trainer(max_epochs=2, callbacks=[FeatureSmoothing(width=2.0)], **quiet)
+        >>> trainer.fit(Task(Softmax(), Identity(flatten=True)), RotatedDigits(turns=1))
     """
 
     def __init__(self, width: float = 2.0, momentum: float = 0.9, start: int = 1) -> None:
@@ -114,11 +141,13 @@ class FeatureSmoothing(pl.Callback):
         self._state: dict[str, Tensor] = {}
         self._real = slice(None)
 
+    @override
     def setup(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
         if stage == "fit":
             # Forget an earlier fit; a resumed fit reads its state from the checkpoint afterwards.
             self._state = {}
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, labels = pl_module.head, pl_module.labels
         if isinstance(head, FittedHead | ImageHead) or pl_module.gives_maps:
@@ -141,10 +170,12 @@ class FeatureSmoothing(pl.Callback):
 
         vars(head)["loss"] = loss
 
+    @override
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
         # A process without real rows has one row of padding.
         self._real = slice(None if with_counts(batch, train=True).get("rows") else 0)
 
+    @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         measured = current_collective().sum(self._state["sums"])
         self._state["sums"] = torch.zeros_like(measured)
@@ -162,17 +193,21 @@ class FeatureSmoothing(pl.Callback):
         for name in ("mean", "variance"):
             self._state[f"smoothed_{name}"] = kernel @ self._state[name]
 
+    @override
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         vars(pl_module.head).pop("loss", None)
 
+    @override
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         self.on_fit_end(trainer, pl_module)
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         # Lightning calls this in every process, although the first process alone writes the file.
         sums = {"sums": current_collective().sum(self._state["sums"])} if self._state else {}
         checkpoint[SMOOTHING_KEY] = {**self._state, **sums}
 
+    @override
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         self._state = {name: value.clone() for name, value in checkpoint.get(SMOOTHING_KEY, {}).items()}
         if self._state and current_collective().rank:

@@ -9,6 +9,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.methods.conformal import Conformal
 from ldl.validation.checkpoint import CALIBRATION_KEY, check_weights
@@ -29,6 +30,20 @@ class BestEpoch(pl.Callback):
     Attributes:
         kl: Lowest KL divergence; infinite before the first validation.
         epoch: Number of finished epochs at it.
+
+    Examples:
+        >>> import pytorch_lightning as pl
+        >>> from ldl import Task
+        >>> from ldl.backbones import Identity
+        >>> from ldl.callbacks import BestEpoch
+        >>> from ldl.data import RotatedDigits
+        >>> from ldl.heads import Softmax
+        >>> best = BestEpoch()
+        >>> quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer = pl.Trainer(max_epochs=2, callbacks=[best], **quiet)
+        >>> trainer.fit(Task(Softmax(), Identity(flatten=True)), RotatedDigits(turns=1))
+        >>> best.epoch in (1, 2)
+        True
     """
 
     def __init__(self) -> None:
@@ -40,11 +55,13 @@ class BestEpoch(pl.Callback):
         self._calibrated: dict[str, Any] = {}
         self._is_restored = False
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.ckpt_path is None:
             self._forget()
         self._is_restored = False
 
+    @override
     def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or MONITOR not in trainer.callback_metrics:
             return
@@ -56,6 +73,7 @@ class BestEpoch(pl.Callback):
             if pl_module.calibration is not None:
                 self._calibrated[CALIBRATION_KEY] = pl_module.calibration.to_state()
 
+    @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         # Before the last checkpoint is written: Lightning calls the callbacks that write checkpoints last.
         steps, epochs = trainer.max_steps, trainer.max_epochs
@@ -63,6 +81,7 @@ class BestEpoch(pl.Callback):
         if at_end or trainer.should_stop:
             self._restore(pl_module)
 
+    @override
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if self._weights and not self._is_restored:
             self._restore(pl_module)
@@ -80,9 +99,11 @@ class BestEpoch(pl.Callback):
         task.temperature, task.model_votes = self._calibrated["temperature"], self._calibrated["model_votes"]
         task.calibration = Conformal.from_checkpoint(self._calibrated, task.labels)
 
+    @override
     def state_dict(self) -> dict[str, Any]:
         return {"kl": self.kl, "epoch": self.epoch, "weights": self._weights, "calibrated": self._calibrated}
 
+    @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.kl, self.epoch = float(state_dict["kl"]), int(state_dict["epoch"])
         self._weights, self._calibrated = state_dict["weights"], state_dict["calibrated"]

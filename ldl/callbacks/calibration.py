@@ -11,6 +11,7 @@ from pytorch_lightning.callbacks import StochasticWeightAveraging
 from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.annotations import vote_counts
 from ldl.batch import without_half
@@ -38,6 +39,13 @@ class Calibrate(pl.Callback):
     votes on the same item are known. ``Task.calibration`` and ``Task.model_votes`` belong to the validated weights, so
     a training step removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the
     protocol keeps groups apart; otherwise each row is.
+
+    Examples:
+        >>> from ldl import Task
+        >>> from ldl.callbacks import Calibrate
+        >>> from ldl.heads import Softmax
+        >>> any(isinstance(callback, Calibrate) for callback in Task(Softmax()).configure_callbacks())
+        True
     """
 
     def __init__(self) -> None:
@@ -45,6 +53,7 @@ class Calibrate(pl.Callback):
         self._units = 0
         self._by_groups = self._grouped = self._fitted = False
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if pl_module.conformal not in (units := get_args(Units)):
             raise LDLError(f"model.conformal {pl_module.conformal!r} must be one of {', '.join(units)}")
@@ -56,14 +65,17 @@ class Calibrate(pl.Callback):
         apart = not getattr(getattr(trainer, "datamodule", None), "leak", None)
         self._by_groups = apart and pl_module.conformal == "groups"
 
+    @override
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
         pl_module.calibration = pl_module.model_votes = None
 
+    @override
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._rows.clear()
         if pl_module.calibrate and _validates_fit(trainer):
             pl_module.temperature = 1.0
 
+    @override
     def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         votes = ["target", "votes"] if "votes" in outputs and not pl_module.gives_maps else []
         if not _validates_fit(trainer) or not (pl_module.calibrate or _has_intervals(pl_module) or votes):
@@ -72,6 +84,7 @@ class Calibrate(pl.Callback):
         wanted += ["group"] if self._by_groups and "group" in outputs else []
         self._rows.append({name: without_half(outputs[name].detach()) for name in wanted})
 
+    @override
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not self._rows:
             return
@@ -114,12 +127,14 @@ class Calibrate(pl.Callback):
         except (AttributeError, LDLError):
             return None  # the test reports the reason
 
+    @override
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         averages = any(isinstance(each, StochasticWeightAveraging) for each in trainer.callbacks)  # type: ignore[attr-defined]
         if averages and not StochasticWeightAveraging.pl_module_contains_batch_norm(pl_module):
             # Lightning has just replaced the validated weights.
             pl_module.calibration = pl_module.model_votes = None
 
+    @override
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         # A finished run that is resumed keeps the temperature of its checkpoint.
         if pl_module.calibrate and not self._fitted and pl_module.temperature == 1:
@@ -139,6 +154,7 @@ class Calibrate(pl.Callback):
                 "fit (trainer.check_val_every_n_epoch, val_check_interval; MovingAverage for StochasticWeightAveraging)"
             )
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         if pl_module.calibration is not None:
             checkpoint[CALIBRATION_KEY] = pl_module.calibration.to_state()

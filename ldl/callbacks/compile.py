@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import pytorch_lightning as pl
 import torch
 from torch import nn
+from typing_extensions import override
 
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
@@ -39,6 +40,7 @@ class Compile(pl.Callback):
             raise LDLError("model.compile all compiles the backbone already; set model.backbone.compiled false")
         self.scope = scope
 
+    @override
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, backbone = pl_module.head, pl_module.backbone
         # A function in the instance's dict overrides the method.
@@ -49,10 +51,12 @@ class Compile(pl.Callback):
             compiled = torch.compile(plain, dynamic=pl_module.gives_maps)
             vars(backbone)["forward"] = lambda *inputs: (compiled if backbone.training else plain)(*inputs)
 
+    @override
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         for name in ("loss", "log_outputs"):
             vars(pl_module.head).pop(name, None)
         vars(pl_module.backbone).pop("forward", None)
 
+    @override
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         self.on_train_end(trainer, pl_module)

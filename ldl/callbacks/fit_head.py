@@ -14,6 +14,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import Batch, global_rows
 from ldl.collective import Collective, current_collective, interleave
@@ -42,6 +43,7 @@ class FitHead(pl.Callback):
     def __init__(self) -> None:
         self._limits: tuple[Any, Any] | None = None
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, collective = pl_module.head, current_collective()
         assert isinstance(head, FittedHead)
@@ -85,11 +87,13 @@ class FitHead(pl.Callback):
             if summary := head.summary():
                 logger.log_metrics(summary, 0)
 
+    @override
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if self._limits is not None:
             trainer.fit_loop.max_epochs, trainer.limit_train_batches = self._limits
             self._limits = None
 
+    @override
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         self.on_fit_end(trainer, pl_module)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import current_collective
 from ldl.head import AlternatingHead
@@ -26,12 +27,20 @@ class LeafUpdate(pl.Callback):
 
     ``Task`` adds the callback. Checkpoints store the replay buffer of the head, gathered from all processes, so a
     resumed run updates the leaves exactly as an uninterrupted run. Any other fit starts with an empty buffer.
+
+    Examples:
+        >>> from ldl import Task
+        >>> from ldl.callbacks import LeafUpdate
+        >>> from ldl.heads import LDLF
+        >>> any(isinstance(callback, LeafUpdate) for callback in Task(LDLF()).configure_callbacks())
+        True
     """
 
     def __init__(self) -> None:
         self._saved: dict[str, Tensor] | None = None
         self._updated = False
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head: AlternatingHead = pl_module.head
         if self._saved is None:
@@ -41,10 +50,12 @@ class LeafUpdate(pl.Callback):
             head.load_memory_state(self._saved, current_collective())
             self._saved = None
 
+    @override
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._updated = trainer.ckpt_path is not None
         pl_module.head.expect(trainer.num_training_batches, run_batches(trainer))
 
+    @override
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         head: AlternatingHead = pl_module.head
         head.observe(outputs["memory"], outputs["target"])
@@ -54,6 +65,7 @@ class LeafUpdate(pl.Callback):
             if pl_module.check_finite:
                 pl_module.watch.note(without_nan(head), lambda: f"{type(head).__name__}.update gives NaN; {LEAF_FIX}")
 
+    @override
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not self._updated and trainer.global_step:
             name = type(pl_module.head).__name__
@@ -62,9 +74,11 @@ class LeafUpdate(pl.Callback):
                 "train longer, or lower model.head.batches"
             )
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         # Lightning calls this in every process, although the first process alone writes the file.
         checkpoint[STATE_KEY] = pl_module.head.memory_state(current_collective())
 
+    @override
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         self._saved = checkpoint.get(STATE_KEY)

@@ -9,6 +9,7 @@ from pytorch_lightning.callbacks.early_stopping import EarlyStopping, EarlyStopp
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
+from typing_extensions import override
 
 from ldl.batch import seed_batch
 from ldl.collective import current_collective
@@ -30,12 +31,15 @@ class Resume(pl.Callback):
     def __init__(self) -> None:
         self.measured: dict[str, Any] = {}
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint[MEASURED_KEY] = {name: value.cpu() for name, value in trainer.callback_metrics.items()}
 
+    @override
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         self.measured = checkpoint.get(MEASURED_KEY, {})
 
+    @override
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.ckpt_path is None:
             return
@@ -47,6 +51,7 @@ class Resume(pl.Callback):
         )
         trainer.should_stop = trainer.should_stop or any(stopped)
 
+    @override
     def on_train_batch_start(self, trainer: pl.Trainer, *args: Any) -> None:
         seed_batch(trainer.fit_loop.total_batch_idx, trainer.global_rank)
 
@@ -69,9 +74,11 @@ class CheckFinite(pl.Callback):
     def __init__(self) -> None:
         self._gradients_checked = False
 
+    @override
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         warn_of_bf16(str(trainer.precision), pl_module.device)
 
+    @override
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         every, epochs, run = trainer.check_val_every_n_epoch, trainer.max_epochs or 0, run_batches(trainer)
         if not trainer.enable_validation or not run:
@@ -82,6 +89,7 @@ class CheckFinite(pl.Callback):
             interval = trainer.val_check_interval
             rank_zero_warn(f"nothing is validated: val_check_interval {interval} is more than the {run:g} batches")
 
+    @override
     def on_after_backward(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if self._gradients_checked or trainer.world_size == 1:
             return
@@ -96,11 +104,13 @@ class CheckFinite(pl.Callback):
                 "would wait; remove it, or take trainer.strategy ddp_find_unused_parameters_true"
             )
 
+    @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         pl_module.watch.check_finite(pl_module.device, current_collective())
 
     on_validation_epoch_end = on_test_epoch_end = on_predict_epoch_end = on_train_epoch_end
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         # Lightning calls this in every process, although the first process alone writes the file.
         pl_module.watch.check_finite(pl_module.device, current_collective())

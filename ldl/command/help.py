@@ -15,7 +15,7 @@ import pytorch_lightning as pl
 from ldl.command.arguments import Argument
 from ldl.command.classes import BASES, OURS, find_class, subclasses
 from ldl.command.messages import no_class, program
-from ldl.command.options import CommandParser, option_texts
+from ldl.command.options import CommandParser, help_text, option_texts
 from ldl.command.stages import stages
 from ldl.data.sources import SOURCES
 from ldl.errors import LDLError, did_you_mean
@@ -194,9 +194,9 @@ def _path(cls: type) -> str:
 
 
 def _text(cls: type) -> str:
-    """Return the docstring of a class without its lists of arguments and attributes."""
-    text = re.split(r"\n\s*(?:Args|Attributes):\n", inspect.getdoc(cls) or "")[0]
-    return text.strip().replace("``", "")
+    """Return the docstring of a class without its sections, such as the list of arguments."""
+    text = re.split(r"\n\s*(?:Args|Attributes|Examples):\n", inspect.getdoc(cls) or "")[0]
+    return help_text(text.strip())
 
 
 def _summary(cls: type) -> str:
@@ -223,7 +223,7 @@ def _option(name: str, kind: Any, default: Any, text: str, accepted: str = "") -
     accepted = "" if accepted.startswith("one of") else accepted
     shown = "" if default is inspect.Parameter.empty else f"default {_value(default)}"
     about = "; ".join(filter(None, (_type(kind), accepted, shown)))
-    return [f"  {name}  {about}".rstrip(), *_wrapped(" ".join(text.replace("``", "").split()), " " * 6, " " * 6)]
+    return [f"  {name}  {about}".rstrip(), *_wrapped(" ".join(help_text(text).split()), " " * 6, " " * 6)]
 
 
 def _type(kind: Any) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin
 
 from docstring_parser import parse
+from typing_extensions import override
 
 from ldl.errors import LDLError
 from ldl.options import Option, options_of
@@ -26,10 +28,12 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, name: str, doc: str | None) -> None:
         super().__init__(prog=f"ldl {name}", description=doc, allow_abbrev=False)
 
+    @override
     def parse_args(self, args: Any = None, namespace: Any = None) -> Namespace:  # type: ignore[override]
         return at_home(super().parse_args(args, namespace))
 
     def error(self, message: str) -> NoReturn:
+        """Raise LDLError instead of leaving the process, with where to find help."""
         raise LDLError(f"{message}; see {self.prog} --help")
 
 
@@ -40,6 +44,11 @@ def option_texts(cls: type) -> dict[str, str]:
         for doc in (base.__doc__, vars(base).get("__init__", base).__doc__):
             texts |= {param.arg_name: param.description or "" for param in parse(doc or "").params}
     return texts
+
+
+def help_text(doc: str) -> str:
+    """Return a docstring as a terminal shows it: names in single backticks, without the roles of Sphinx."""
+    return re.sub(r"(?::\w+:)?(`+)([^`]+)\1", r"`\2`", doc)
 
 
 def add_options(parser: Any, classes: Iterable[type], names: Collection[str], others: dict[str, str]) -> None:
@@ -56,7 +65,7 @@ def add_options(parser: Any, classes: Iterable[type], names: Collection[str], ot
     for cls in classes:
         known, texts = options_of(cls) | known, option_texts(cls) | texts
     for name in names:
-        text = " ".join(texts.get(name, "").replace("``", "").replace("%", "%%").split())
+        text = " ".join(help_text(texts.get(name, "")).replace("%", "%%").split())
         further = [other for other, owner in others.items() if owner == name]
         parser.add_argument(*further, f"--{name}", dest=name, help=text, **_form(known[name]))
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
+from typing_extensions import override
 
 from ldl.annotations import (
     Annotations,
@@ -320,12 +321,14 @@ class Annotated(LDLDataModule):
 
     @property
     def prior(self) -> DirichletMultinomial:
+        """Prior of the shares, fitted to the votes of the training set; fitted again for each split."""
         if self._fitted is None or self._fitted[0] is not self.split:
             self._fitted = self.split, DirichletMultinomial.fit(self.counts(self.split.train))
         return self._fitted[1]
 
     @property
     def combiner(self) -> DirichletMixture:
+        """Mixture of priors, fitted to the votes of the training set; fitted again for each split."""
         if self._combined is None or self._combined[0] is not self.split:
             rows = self.split.train
             groups = None if self.groups is None else np.asarray(self.groups)[rows]
@@ -334,6 +337,7 @@ class Annotated(LDLDataModule):
 
     @property
     def dawid_skene(self) -> DawidSkene:
+        """Model of Dawid and Skene of the training set. Raises LDLError if the rater of a vote is unknown."""
         if self._raters is None or self._raters[0] is not self.split:
             rows, labels = self.split.train, len(self.labels)
             single = self._single_votes("data.target dawid_skene")
@@ -345,12 +349,14 @@ class Annotated(LDLDataModule):
         return vote_counts(self.observed_target[torch.from_numpy(rows)].numpy(), self._votes()[rows])
 
     @property
+    @override
     def observed_target(self) -> Any:
         if self._observed is None:
             self._observed = self.columns["target"]
         return self._observed
 
     @property
+    @override
     def single_votes(self) -> SingleVotes | None:
         is_known = self.annotations is not None and self.annotations.single is not None
         return self._single_votes("single_votes") if is_known else None
@@ -368,6 +374,7 @@ class Annotated(LDLDataModule):
         votes = np.bincount(single.take(self.split.train).rater, minlength=len(single.names))
         return make_table([str(name) for name in single.names], votes, self._described)
 
+    @override
     def serve_votes(self, names: Sequence[str] = (), train: bool = False) -> None:
         try:
             single = self.single_votes

@@ -16,6 +16,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
+from typing_extensions import override
 
 from ldl.annotations.votes import SingleVotes
 from ldl.batch import EVALUATED_ROWS, usual_batch_size, with_counts
@@ -50,6 +51,13 @@ class Loaded:
         facts: Further columns of ``predictions.csv``, such as the place of a face in its image.
         copies: (size,) equal for instances whose files have the same bytes (``ldl.data.pictures.same_bytes``); None if
             no files were compared.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace
+        >>> from ldl.data import Loaded
+        >>> Loaded(LabelSpace.nominal(["no", "yes"]), {"target": torch.eye(2)}, names=["a", "b"]).names
+        ['a', 'b']
     """
 
     labels: LabelSpace
@@ -147,6 +155,22 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         cache_dir: Folder of the cache, or None for the usual one.
         in_memory: MB of features that are gathered in memory to fit a head; more are gathered in files.
         unserved: Attributes that :meth:`inputs` does not need; loader processes get a copy without them.
+
+    Examples:
+        >>> import torch
+        >>> from ldl import LabelSpace, LDLDataModule
+        >>> from ldl.data import Loaded
+        >>> class Coins(LDLDataModule):
+        ...     def load(self):
+        ...         shares = torch.rand(20, 1)
+        ...         target = torch.hstack([shares, 1 - shares])
+        ...         return Loaded(LabelSpace.nominal(["heads", "tails"]), {"target": target})
+        ...     def inputs(self, rows, seeds, train):
+        ...         return torch.zeros(len(rows), 3)
+        >>> data = Coins(folds=5)
+        >>> data.setup()
+        >>> len(data.split.train), len(data.split.val), len(data.split.test)
+        (14, 2, 4)
     """
 
     batch_size: int | None = option(default=64, least=1, most=2**31 - 1, null="16 to 64, by the training rows")
@@ -408,6 +432,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return balanced_weights(self.columns.get("target"), self.split.train, self.labels, self.balance)
 
     def train_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of the training set, augmented and in a new order in each epoch."""
         return serve(self, self.split.train, train=True, persistent=True)
 
     @property
@@ -438,14 +463,18 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
+        """Return the batches of the validation set in order; an empty list if no rows are held out."""
         return serve(self, self.split.val, train=False, persistent=True) if len(self.split.val) else []
 
     def test_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of the test set of this fold, in order and without augmentation."""
         return serve(self, self.split.test, train=False)
 
     def predict_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of the test set: it is the set that a data module with labels predicts."""
         return self.test_dataloader()
 
+    @override
     def on_before_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
         # Lightning also calls it for the sample input of an export.
         train = self.trainer is not None and bool(self.trainer.training)

@@ -124,10 +124,11 @@ class ResumableLoader(DataLoader[Any]):
     """
 
     def state_dict(self) -> dict[str, Any]:
+        """Return an empty state."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        pass
+        """Ignore the state."""
 
     def __iter__(self) -> Any:
         # Not a generator: at the first batch, a resuming loop has already reset its counters.

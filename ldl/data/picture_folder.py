@@ -36,6 +36,21 @@ class PictureFolder(Unlabelled):
         detector: Face detector, ``mtcnn``.
         cache_dir: Folder for crops; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
         path_column: Column of the image files in a list; None takes ``path``, ``image`` or another usual name.
+
+    Examples:
+        >>> import albumentations as A
+        >>> from PIL import Image
+        >>> from ldl import LabelSpace
+        >>> from ldl.data import PictureFolder
+        >>> Image.new("RGB", (40, 40)).save("a.png")
+        >>> data = PictureFolder(".")
+        >>> trained = {"crop_size": 32, "margin": 0.0, "transforms": A.to_dict(A.Compose([]))}
+        >>> data.follow(LabelSpace.nominal(["no", "yes"]), (3, 32, 32), trained)  # as a trained task describes itself
+        >>> data.setup()
+        1 of 1 images are used whole, as one face each; --data.detector mtcnn finds the faces in them
+        cropping 1 images to 32x32 into .../crops
+        >>> data.names
+        ['a.png']
     """
 
     path: str = option(kw_only=True, role="path")

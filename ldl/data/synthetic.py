@@ -18,6 +18,7 @@ from scipy import ndimage
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.pictures import list_pictures, read_picture
@@ -56,6 +57,14 @@ class RotatedDigits(LDLDataModule):
         step: Distance between labels in degrees, which must divide ``max_angle``.
         sigma: Standard deviation of the Gaussian label distributions, in degrees.
         turn_seed: Seed of the angles.
+
+    Examples:
+        >>> from ldl.data import RotatedDigits
+        >>> data = RotatedDigits(turns=1)
+        >>> data.setup()
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch["input"].shape, batch["target"].shape
+        (torch.Size([128, 1, 12, 12]), torch.Size([128, 49]))
     """
 
     turns: int = option(default=4, least=1, most=100, role="fold")
@@ -177,6 +186,7 @@ class ShiftedDigits(Trials):
     batch_size: int = 50
 
     @property
+    @override
     def names_of_labels(self) -> tuple[str, str]:
         return "other", f"{self.digit}"
 
@@ -207,6 +217,7 @@ class MixedDigits(Trials):
     batch_size: int = 500
 
     @property
+    @override
     def names_of_labels(self) -> tuple[str, str]:
         return "other", ", ".join(map(str, self.positive_digits))
 

@@ -52,9 +52,11 @@ class Unlabelled(LDLDataModule):
         return Fold(nothing, nothing, np.arange(self.size))
 
     def predict_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of all instances, in order."""
         return serve(self, self.split.test, train=False)
 
     def test_dataloader(self) -> DataLoader[Any]:
+        """Raise LDLError, because a test needs labels."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

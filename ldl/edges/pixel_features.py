@@ -41,6 +41,15 @@ class PixelFeatures(TimmNetwork):
             small.
         fold: Fold the frozen normalisation into the convolutions before it: equal up to rounding, and faster.
         lr: Learning rate of the pretrained network; None uses that of the head, as do the layers that join the maps.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.edges import PixelFeatures
+        >>> backbone = PixelFeatures("test_resnet", pretrained=False, width=4)
+        >>> backbone.build((3, 32, 32))
+        4
+        >>> backbone(torch.zeros(1, 3, 32, 32)).shape
+        torch.Size([1, 32, 32, 4])
     """
 
     gives_maps = True

@@ -10,6 +10,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl import charts
 from ldl.charts.drawing import spread, warn_on_error
@@ -54,6 +55,7 @@ class EdgeReport(EachImage):
     ``disagreement``, the correlation of p (1 - p) with that of the annotators, is left out if no image has two of them.
     """
 
+    @override
     def write(self, data: Any, index: int, output: dict[str, Tensor], labels: LabelSpace) -> float:
         strength = output["prediction"][..., EDGE].float().cpu().numpy()
         thin = suppress(strength, smoothing=getattr(data, "smoothing", SMOOTHING))
@@ -62,6 +64,7 @@ class EdgeReport(EachImage):
         write_edge_map(self._file("disagreement", data, index), 4 * strength * (1 - strength))
         return math.nan
 
+    @override
     def finish(self, trainer: pl.Trainer, task: Any, index: np.ndarray, result: np.ndarray) -> None:
         if not trainer.testing:
             return

@@ -87,6 +87,12 @@ class StructuredEdges(ImageHead):
         squared: DSNA: whether to use half the squared norm of the residual instead of the norm.
         rounds: DSNA: largest number of rounds; 1 keeps the first estimate for the anchor.
         tolerance: DSNA: tolerance of the solver.
+
+    Examples:
+        >>> from ldl import Task
+        >>> from ldl.edges import StructuredEdges
+        >>> Task(StructuredEdges(trees=4, patches=10_000)).backbone  # images of any size
+        WholeImages()
     """
 
     no_graph: ClassVar[str] = "its channels, patches and votes are compiled code on images of any size"

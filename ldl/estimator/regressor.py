@@ -102,8 +102,16 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         n_features_in_: Number of features.
         feature_names_in_: Names of the features, if ``X`` had names.
 
-    Example:
-        >>> LDLRegressor(StructRF(trees=100)).fit(X, y).predict(X)  # doctest: +SKIP
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> shares = LDLRegressor("MaxEnt").fit(X, np.hstack([X, 1 - X]))  # y: distributions
+        >>> shares.predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
+        >>> ages = LDLRegressor("MaxEnt", step=5).fit(X, 20 + 40 * X[:, 0])  # y: values
+        >>> ages.predict_interval([[0.4]], 0.9).shape
+        (1, 2)
     """
 
     head: Head | str = "StructRF"

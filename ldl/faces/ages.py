@@ -187,6 +187,21 @@ class FaceFolder(FaceAges):
         group_key: Column of the persons; None takes the only usual one, such as ``person`` or ``subject``.
         split_column: Column of the sets of a published split: ``train``, ``val`` and ``test``, or usual synonyms; None
             takes the only usual one, such as ``part`` or ``split``.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from PIL import Image
+        >>> from ldl.faces import FaceFolder
+        >>> names = [f"{number}.png" for number in range(20)]
+        >>> for grey, name in enumerate(names):
+        ...     Image.new("L", (32, 32), grey).save(name)
+        >>> pd.DataFrame({"path": names, "age": range(20, 40)}).to_csv("faces.csv", index=False)
+        >>> data = FaceFolder(path="faces.csv", crop_size=32)
+        >>> data.setup()
+        taken from faces.csv: columns 'path', 'age'
+        cropping 20 images to 32x32 into .../crops
+        >>> data.values[:3]
+        array([20., 21., 22.])
     """
 
     protocols = {

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.head import FittedHead
@@ -22,6 +23,15 @@ class MeanPredictor(FittedHead):
     """Mean baseline: predict the mean distribution of the training set for every instance.
 
     The mean has the smallest KL divergence among all constant predictions. The head has no options.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import MeanPredictor
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(MeanPredictor()).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.5, 0.5]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True
@@ -42,6 +52,7 @@ class MeanPredictor(FittedHead):
         check_targets(type(self).__name__, target)
         self.mean.copy_(target.double().mean(0) if rows.weight is None else rows.share @ target.double())
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {"mean": "C: distributions"}
 
@@ -59,6 +70,15 @@ class AAKNN(FittedHead):
     Args:
         neighbours: Number of neighbours, at most all training instances. Weighted rows count until their weights reach
             this number, and are never more than it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import AAKNN
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(AAKNN(neighbours=3)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True
@@ -84,6 +104,7 @@ class AAKNN(FittedHead):
         self.distributions = rows.target.to(torch.float32, copy=True)
         self.weights = weight.to(torch.float32, copy=True)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {"points": "N F: finite", "distributions": "N C: distributions", "weights": "N: positive"}
 

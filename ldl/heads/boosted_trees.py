@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -98,6 +99,15 @@ class BoostedTrees(FittedHead):
     Attributes:
         importances: (F,) share of each feature in the gain of all splits; sums to 1, or is 0 throughout.
         validation_loss: Lowest mean loss of the validation rows; NaN without validation rows.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import BoostedTrees
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(BoostedTrees(rounds=50, learning_rate=0.1)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     takes_missing: ClassVar[bool] = True
@@ -192,6 +202,7 @@ class BoostedTrees(FittedHead):
         """The trees."""
         return FlatForest.of(self)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {
             "roots": "K",

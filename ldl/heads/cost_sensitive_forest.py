@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -75,6 +76,15 @@ class CostSensitiveForest(FittedHead):
         sampling: Size of a bootstrap sample, as a share of the training rows, in (0, 1].
         replace: Whether rows are drawn with replacement.
         seed: Seed of the forest; None uses the run's seed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import CostSensitiveForest
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(CostSensitiveForest(trees=5)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True
@@ -168,6 +178,7 @@ class CostSensitiveForest(FittedHead):
         value = self._mean(features, self.leaf_values)
         return value.squeeze(-1) if self.labels.ndim == 1 else value
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         mapped = "D" if len(self.landmark) else "F"
         return {

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest
@@ -59,6 +60,15 @@ class DSNA(CostSensitiveForest):
         start: First estimate of the label: that of the ``forest``, or the mean (or majority) of the ``cluster``.
         rounds: Largest number of rounds; 1 keeps the first estimate for the anchor.
         tolerance: Tolerance of the solver; see ``ldl.methods.dsna.sparse``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import DSNA
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(DSNA(trees=5)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = False
@@ -98,6 +108,7 @@ class DSNA(CostSensitiveForest):
         self.targets = rows.target.to(torch.float64, copy=True)
         self.codes = self._codes(self.targets, self._values(self.targets, rows.value)).to(torch.float64, copy=True)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         mapped = "D" if len(self.landmark) else "F"
         return super().describe_buffers() | {

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor, nn
+from typing_extensions import override
 
 from ldl import charts
 from ldl.collective import Collective, interleave
@@ -64,6 +65,15 @@ class LDLF(AlternatingHead):
         members: Number of members of an ensemble inside the network, which divides ``trees``; 1 is no ensemble. Members
             share the hidden layers, except an adapter of the features (``ldl.heads.mlp``). With ``outputs`` every
             member has its own M units.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import LDLF
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(LDLF(trees=3, depth=4), lr=0.1, epochs=30).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True
@@ -113,6 +123,7 @@ class LDLF(AlternatingHead):
         self._observed = 0
         self._step = 0
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         units = self.members * self.outputs if self.outputs else self.units.numel()
         return {"units": f"...: 0 <= number < {units}", "leaves": "...: distributions"}

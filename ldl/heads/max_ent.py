@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.head import FittedHead
@@ -35,6 +36,15 @@ class MaxEnt(FittedHead):
 
     Attributes:
         chosen_l2: The chosen penalty if ``l2`` is None.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import MaxEnt
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(MaxEnt()).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True
@@ -81,6 +91,7 @@ class MaxEnt(FittedHead):
         self.weight.copy_(both[:, :-1])
         self.bias.copy_(both[:, -1])
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         chosen = {"chosen_l2": ""} if self.l2 is None else {}
         return {"weight": "C F: finite", "bias": "C: finite", **chosen}

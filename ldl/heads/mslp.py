@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
@@ -50,6 +51,15 @@ class MSLP(FittedHead):
             instances z, orthogonalised (Nystrom); with as many landmarks as instances this is the kernel form.
         gamma: Parameter of the kernel; None uses 1 / (F var(X)), like scikit-learn's ``scale``.
         landmarks: Largest number of landmarks, drawn at random from a fixed seed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import MSLP
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(MSLP(neighbours=5)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     exact: ClassVar[tuple[str, ...]] = ("projection", "centre", "landmark", "root", "width", "points", "distributions")
@@ -112,6 +122,7 @@ class MSLP(FittedHead):
         self.points = self.embed(features) if spread else self.projection.new_zeros(1, 1)
         self.distributions = target.clone() if spread else target.mean(0, keepdim=True)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         mapped, root = ("D", "Z D") if len(self.landmark) else ("F", "Z Z")
         return {

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective
@@ -32,25 +33,34 @@ from ldl.protocols import kfold
 
 @options
 class Pool(FittedHead):
-    """An opinion pool of fitted heads (Genest & Zidek, Statistical Science 1986).
+    """Weighted combination of the predictions of several heads: an opinion pool (Genest & Zidek 1986).
 
-    Weights are fitted to out-of-fold predictions, so neither test rows nor a member's own training rows influence them.
-    Every member is fitted on the training set of each of ``folds`` inner folds and predicts the held-out rows. A group
-    stays in one fold. The weights, at least 0, minimise the mean KL divergence of the pooled predictions plus a
-    ``shrinkage`` towards equal weights (:mod:`ldl.methods.opinion_pool`). Members with a positive weight are then
-    fitted on all rows. A single member is fitted once, without folds. Members share their work over the processes.
+    Fitting has three steps:
+
+    1. Divide the training set into ``folds`` inner folds; the rows of a group stay in one fold. Fit every member on all
+       folds but one, and predict the rows of the fold that was left out.
+    2. Choose the weights, at least 0, with which the pool of these out-of-fold predictions has the smallest mean KL
+       divergence from the targets, plus a penalty that draws the weights towards equal weights
+       (:mod:`ldl.methods.opinion_pool`). A member that overfits gains nothing, because it has not seen the rows that it
+       predicts.
+    3. Fit the members with a positive weight again, on the whole training set.
+
+    A single member is fitted once, without inner folds. With several processes, each member shares its fit among them.
+    Source: Genest & Zidek, "Combining Probability Distributions", Statistical Science 1986.
 
     Args:
-        members: The heads, by class name; None is ``StructRF``, ``Trained`` and ``MaxEnt``. Put a head that learns by
-            gradient into ``Trained``.
-        mean: ``geometric``, normalised, or ``arithmetic``, with weights of sum 1, or ``multiplicative`` (Bordley,
-            Management Science 1982): the geometric mean of ratios to the mean distribution of the training set, with
-            weights of any sum. A sum below 1 draws towards this mean, a sum above 1 away from it. Predictions are
-            raised to ``KL_FLOOR`` (1e-12) before a logarithm.
-        folds: Number of inner folds. Every member is fitted ``folds`` + 1 times.
-        seed: Seed of the inner folds; None uses the run's seed.
-        shrinkage: Number of rows, or of groups if these are known, whose divergence counts as much as half the squared
-            distance from equal weights; 0 does not shrink.
+        members: Heads to combine, each of which is fitted on rows; None takes ``StructRF``, ``Trained`` and ``MaxEnt``.
+            Wrap a head that learns by gradient in ``Trained``.
+        mean: How distributions are combined. ``arithmetic``: the weighted mean. ``geometric``: the weighted geometric
+            mean, normalised. The weights of both sum to 1. ``multiplicative``: each member contributes the ratio of its
+            prediction to the mean distribution of the training set, and the mean distribution times the weighted
+            product of the ratios is normalised (Bordley, Management Science 1982). Its weights, at most 4 each, may
+            have any sum. A sum below 1 moves predictions towards the mean distribution, and a sum above 1 away from it.
+            Probabilities below 1e-12 count as 1e-12 in logarithms.
+        folds: Number of inner folds. Each member is fitted ``folds`` + 1 times.
+        seed: Seed of the inner folds; None takes the seed of the run.
+        shrinkage: Strength of the penalty, which is ``shrinkage`` / (2 N) times the squared distance from equal
+            weights. N is the number of rows, or of groups if groups are known. 0 switches the penalty off.
 
     Attributes:
         weights: (M,) weights of the members.
@@ -58,6 +68,15 @@ class Pool(FittedHead):
         member_kl: (M,) mean KL divergence of the members' out-of-fold predictions, in nats; NaN if not measured.
         pool_kl: Mean KL divergence of the pooled out-of-fold predictions. It is slightly optimistic, because the
             weights were fitted to the same rows.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import AAKNN, MaxEnt, Pool
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(Pool([AAKNN(), MaxEnt()], folds=2)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True
@@ -78,7 +97,7 @@ class Pool(FittedHead):
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Build the members, with equal weights until fitted. Raises LDLError, which names the member."""
+        """Build the members, with equal weights. Raises LDLError, which names a member that is not fitted on rows."""
         super().build(in_features, labels)
         if not len(self.members):
             raise LDLError("Pool.members is empty; name one head or more")
@@ -100,9 +119,9 @@ class Pool(FittedHead):
             self.register_buffers(base=torch.full((len(labels),), 1 / len(labels)))
 
     def fit(self, rows: Rows, collective: Collective) -> None:
-        """Fit the weights and the members.
+        """Fit the weights, then the members with a positive weight.
 
-        Raises LDLError for too few rows or groups, or an error of a member, with its name.
+        Raises LDLError if there are fewer rows or groups than folds; errors of a member get its name.
         """
         check_rows(type(self).__name__, rows)
         base = rows.share @ rows.target.double()
@@ -118,19 +137,19 @@ class Pool(FittedHead):
         """Pool the members with a positive weight: (..., F) to (..., C)."""
         base = self.base if self.mean == "multiplicative" else None
         if not self.used:
-            assert base is not None  # only these weights may all be 0
+            assert base is not None  # the weights of the other means sum to 1
             return base.expand(*features.shape[:-1], -1)
         predictions = torch.stack([self.members[number](features) for number in self.used])
         return pool(predictions, self.weights[self.used], self.mean, base)
 
     @property
     def used(self) -> list[int]:
-        """Numbers of the members with a positive weight; of all members while a graph is recorded."""
+        """Numbers of the members with a positive weight; an exported graph always has all members."""
         return list(range(len(self.members))) if traced() else self.weights.nonzero().flatten().tolist()
 
     @property
     def names(self) -> list[str]:
-        """Class names of the members, or of the heads that they wrap; equal names are numbered."""
+        """Class name of each member, or of the head in its wrapper; equal names get numbers, such as ``MaxEnt_2``."""
         names = [type(m.head if isinstance(m, Mirrored | Scaled | Trained) else m).__name__ for m in self.members]
         counts, seen = Counter(names), Counter[str]()
         for number, name in enumerate(names):
@@ -139,13 +158,14 @@ class Pool(FittedHead):
         return names
 
     def summary(self) -> dict[str, float]:
-        """Return weight and out-of-fold KL of every member, and the KL of the pool; none for a single member."""
+        """Return the weight and out-of-fold KL of each member, and the KL of the pool; empty for a single member."""
         if len(self.members) == 1:
             return {}
         weights = {f"weight_{name}": float(weight) for name, weight in zip(self.names, self.weights)}
         inner = {f"inner_kl_{name}": float(each) for name, each in zip(self.names, self.member_kl)}
         return {**weights, **inner, "inner_kl_pool": float(self.pool_kl)}
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         members = len(self.members)
         rules = {"weights": f"{members}: distributions", "member_kl": f"{members}", "pool_kl": ""}
@@ -154,7 +174,7 @@ class Pool(FittedHead):
         return rules
 
     def _fit_weights(self, rows: Rows, base: Tensor, collective: Collective) -> None:
-        """Fit the weights to out-of-fold predictions; ``base`` (C,) is the mean distribution."""
+        """Fit the weights to out-of-fold predictions; ``base`` (C,) is the mean distribution of the training set."""
         outside, target, share = self._predict_outside(rows, collective), rows.target.double(), rows.share
         count = len(rows) if rows.weight is None else float(rows.weight.double().sum())
         shrinkage = self.shrinkage / (count if rows.group is None else len(rows.group.unique()))

@@ -38,6 +38,15 @@ class Softmax(Head):
         hidden: Widths of hidden ReLU layers before the softmax layer; empty for none.
         dropout: Dropout after each hidden layer.
         feature_dropout: Dropout on the features.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import Softmax
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(Softmax(), lr=0.3, epochs=20, batch_size=10).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_value: ClassVar[bool] = True

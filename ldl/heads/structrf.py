@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.batch import run_seed
 from ldl.collective import Collective, interleave
@@ -82,6 +83,15 @@ class StructRF(FittedHead):
     Attributes:
         importances: (F,) share of each feature in the information gain of all splits; sums to 1, or is 0 throughout.
         out_of_bag_kl: Out-of-bag estimate of the mean KL divergence, in nats; NaN without an estimate.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import StructRF
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(StructRF(trees=10)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     exact: ClassVar[tuple[str, ...]] = ("threshold", "values")
@@ -176,6 +186,7 @@ class StructRF(FittedHead):
         """The trees."""
         return FlatForest.of(self)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {
             "roots": "K",

@@ -60,6 +60,15 @@ class Trained(ScalingHead):
         validation: Share of the rows held out to choose the epoch with the lowest KL divergence; whole groups if these
             are known. 0 learns from all rows and keeps the last epoch. None holds out a tenth if there are enough rows,
             as ``data.val_fraction`` does.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import Softmax, Trained
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(Trained(Softmax(hidden=[16]), lr=0.1)).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     uses_weight: ClassVar[bool] = True

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling, scale
@@ -69,6 +70,7 @@ class ScalingHead(FittedHead):
         scaled = self._scaler.transform(rows.detach().cpu().numpy())
         return torch.from_numpy(scaled).to(features).reshape(features.shape)
 
+    @override
     def describe_buffers(self) -> dict[str, str]:
         return {name: SHAPES.get(name.removeprefix(PREFIX), "F") for name in self.exact}
 
@@ -138,6 +140,15 @@ class Scaled(_Wrapper, ScalingHead):
             scales by itself.
         scaling: Kind of scaling, fitted to the training rows; the same kinds as the option of tables.
         clip: Largest absolute value of a scaled feature; None does not clip.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import MaxEnt, Scaled
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> y = np.hstack([X, 1 - X])
+        >>> LDLRegressor(Scaled(MaxEnt(), scaling="ranks")).fit(X, y).predict([[0.4]]).round(1)
+        array([[0.4, 0.6]], dtype=float32)
     """
 
     fix_images: ClassVar[str] = "use it alone"
@@ -191,6 +202,16 @@ class Mirrored(_Wrapper):
 
     Attributes:
         places: (F,) the permutation.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LDLRegressor
+        >>> from ldl.heads import MaxEnt, Mirrored
+        >>> X = np.array([[0.0, 1.0], [0.2, 0.5]])  # columns: left, right
+        >>> y = np.array([[0.9, 0.1], [0.5, 0.5]])
+        >>> regressor = LDLRegressor(Mirrored(MaxEnt(), mirror=[1, 0]), scaling="none").fit(X, y)
+        >>> bool(np.allclose(regressor.predict(X), regressor.predict(X[:, ::-1])))
+        True
     """
 
     fix_images: ClassVar[str] = "mirror its images"

@@ -111,6 +111,7 @@ class TableFile(Unlabelled):
         return next((name for name in usual if name not in features), None)
 
     def predict_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of all rows. Raises LDLError if ``rater_column`` is set and the model has no raters."""
         if self.rater_column not in (None, POPULATION) and "as_rater" not in self.columns:
             raise LDLError(
                 f"data.rater_column {self.rater_column!r}: the model has no raters; leave it out, or train with "

@@ -28,6 +28,15 @@ class Predictions:
         facts: Further columns (N,) by name. Detected faces have ``picture``, the number of the image from 0; ``face``,
             from 1, from left to right in each image; ``x0, y0, x1, y1``, the box in pixels of the rotated image; and
             ``confidence`` of the detector. Predictions of raters have ``rater``, the name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ldl import LabelSpace
+        >>> from ldl.inference import Predictions
+        >>> labels = LabelSpace.ordinal([1, 2, 3], "stars")
+        >>> predictions = Predictions(np.array([[0.1, 0.2, 0.7]], np.float32), np.array([2.6], np.float32), labels)
+        >>> predictions.interval(0.8)
+        array([[1., 3.]], dtype=float32)
     """
 
     distribution: np.ndarray

@@ -42,8 +42,17 @@ class Predictor:
     Raises:
         LDLError: The task is not built.
 
-    Example:
-        >>> Predictor.from_checkpoint("RUN/checkpoints/last.ckpt").predict("table.csv").value  # doctest: +SKIP
+    Examples:
+        >>> import pandas as pd
+        >>> from ldl import LDLRegressor, Predictor
+        >>> X = pd.DataFrame({"year": [1990.0, 2000.0, 2010.0]})
+        >>> regressor = LDLRegressor("MaxEnt").fit(X, pd.DataFrame({"no": [0.9, 0.5, 0.1], "yes": [0.1, 0.5, 0.9]}))
+        >>> folder = regressor.predictor_.save_pretrained("model")
+        >>> predictions = Predictor.from_pretrained(folder).predict(X)
+        >>> predictions.distribution.round(1)
+        array([[0.9, 0.1],
+               [0.5, 0.5],
+               [0.1, 0.9]], dtype=float32)
     """
 
     def __init__(self, task: Task, device: str | torch.device = "cpu", batch_size: int = 256) -> None:

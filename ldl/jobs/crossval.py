@@ -81,8 +81,18 @@ def crossvalidate(
         LDLError: the data have no folds, ``folds`` are wrong, ``select="best"`` has no folder, or the folder has folds
             with another key.
 
-    Example:
-        ``crossvalidate(lambda: Task(AAKNN()), TabularLDL("votes.npz"), trainer={"max_epochs": 1})["mean"]["kl"]``
+    Examples:
+        >>> import pandas as pd
+        >>> from ldl import Task, crossvalidate
+        >>> from ldl.data import TabularLDL
+        >>> from ldl.heads import AAKNN
+        >>> table = pd.DataFrame({"size": range(20), "label:no": range(20), "label:yes": range(20, 0, -1)})
+        >>> table.to_csv("votes.csv", index=False)
+        >>> quiet = {"enable_progress_bar": False, "enable_model_summary": False}
+        >>> results = crossvalidate(lambda: Task(AAKNN()), TabularLDL("votes.csv", folds=2), trainer=quiet)
+        taken from votes.csv: votes (counts layout, 20 items, 2 nominal labels, 20 votes an item), 1 features 'size'
+        >>> len(results["folds"]), sorted(results["mean"])[:2]
+        (2, ['accuracy', 'auc'])
     """
     seed_everything(seed)
     data.setup()

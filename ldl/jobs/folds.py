@@ -225,7 +225,7 @@ class CollectRows(Report):
         super().__init__(Path(), draw=False)
 
     def write(self, trainer: pl.Trainer, task: Any) -> None:
-        pass
+        """Write nothing."""
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        pass
+        """Draw nothing."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 import torchmetrics
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.moved import old_names
 
@@ -42,6 +43,13 @@ class Metric:
             Maps, with one row per pixel, have ``distribution`` and ``value`` only.
         size: Name of the metric that counts the instances of its group, for metrics of a group.
         main: Whether a registered metric is in the line about a fold and in the list of runs, as ``kl`` is.
+
+    Examples:
+        >>> import torch
+        >>> from ldl.metrics import Metric
+        >>> metric = Metric("half_l1", lambda prediction, target: (prediction - target).abs().sum(-1) / 2)
+        >>> metric.function(torch.tensor([[0.2, 0.8]]), torch.tensor([[0.5, 0.5]]))
+        tensor([0.3000])
     """
 
     name: str
@@ -91,5 +99,6 @@ class MeanOverRows(torchmetrics.Metric):
             self.total += (weight * measured).sum()
             self.rows += weight.sum()
 
+    @override
     def compute(self) -> Tensor:
         return self.total / self.rows

@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torchmetrics import Metric as TorchMetric
 from torchmetrics.utilities import dim_zero_cat
+from typing_extensions import override
 
 from ldl.annotations.agreement import expected_nll, majority_hits, miller_madow
 from ldl.errors import LDLError
@@ -155,6 +156,7 @@ class RMSE(MeanOverRows):
     def __init__(self) -> None:
         super().__init__(squared)
 
+    @override
     def compute(self) -> Tensor:
         return super().compute().sqrt()
 
@@ -197,6 +199,7 @@ class AUC(TorchMetric):
         self.add_state("label", [], dist_reduce_fx="cat")
         self.add_state("weight", [], dist_reduce_fx="cat")
 
+    @override
     def update(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
         # The log ratio separates probabilities near 1.
         self.score.append((prediction[..., 1].log().double() - prediction[..., 0].log().double()).flatten())
@@ -204,6 +207,7 @@ class AUC(TorchMetric):
         whole = torch.ones_like(self.score[-1]).reshape(target.shape[:-1])
         self.weight.append((whole if weight is None else whole * weight.reshape(-1, *[1] * (whole.ndim - 1))).flatten())
 
+    @override
     def compute(self) -> Tensor:
         score, label, weight = (dim_zero_cat(state) for state in (self.score, self.label, self.weight))
         if len(label.unique()) < 2 or score.isnan().any():

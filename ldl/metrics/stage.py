@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric as TorchMetric
 from torchmetrics import MetricCollection
 from torchmetrics.utilities import dim_zero_cat
+from typing_extensions import override
 
 from ldl.batch import without_half
 from ldl.collective import Collective
@@ -164,6 +165,7 @@ class WeightedMean(TorchMetric):
         self.mean_value += value.to(self.mean_value.dtype) * weight
         self.weight += weight
 
+    @override
     def compute(self) -> Tensor:
         return self.mean_value / self.weight
 

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from torch import Tensor
+from typing_extensions import override
 
 from ldl import charts
 from ldl.charts.drawing import captioned, spread, warn_on_error
@@ -58,6 +59,7 @@ class EachImage(pl.Callback, ABC):
     def sheets(self, trainer: pl.Trainer, task: Any) -> dict[str, Path]:
         """Draw charts of all images, in the first process."""
 
+    @override
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         for row, index in enumerate(outputs["index"].tolist()):
             output = {name: column[row].detach() for name, column in outputs.items()}
@@ -65,6 +67,7 @@ class EachImage(pl.Callback, ABC):
 
     on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
 
+    @override
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         collective = current_collective()
         mine = torch.tensor(self._done, dtype=torch.float64, device=pl_module.device).reshape(-1, 2)
@@ -76,6 +79,7 @@ class EachImage(pl.Callback, ABC):
 
     on_predict_epoch_end = on_test_epoch_end
 
+    @override
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero and self.draw:
             with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
@@ -94,6 +98,7 @@ class MapReport(EachImage):
     divergence over the pixels of each image with a known target.
     """
 
+    @override
     def write(self, data: Any, index: int, output: dict[str, Tensor], labels: LabelSpace) -> float:
         images = planes(output["prediction"], output.get("predicted_value"), labels)
         for axis, (file, plane) in enumerate(zip(self._files(data, index, labels), images)):
@@ -101,6 +106,7 @@ class MapReport(EachImage):
         target = output.get("target")
         return math.nan if target is None else float(kl(output["prediction"].double(), target.double()).mean())
 
+    @override
     def finish(self, trainer: pl.Trainer, task: Any, index: np.ndarray, result: np.ndarray) -> None:
         if not trainer.is_global_zero:
             return
@@ -115,6 +121,7 @@ class MapReport(EachImage):
         write_csv(self.folder / "predictions.csv", list(columns), table, self.quote)
         log_table(trainer.loggers, list(columns), table[:TABLE_ROWS])
 
+    @override
     def sheets(self, trainer: pl.Trainer, task: Any) -> dict[str, Path]:
         data, index = data_of(trainer), self.index
         if not isinstance(data, LDLDataModule):

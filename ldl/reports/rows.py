@@ -13,6 +13,7 @@ import pandas as pd
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl import charts
 from ldl.batch import Batch, without_half
@@ -62,11 +63,13 @@ class Report(pl.Callback):
         self.rater_table: pd.DataFrame | None = None
         self._batches: list[dict[str, Tensor]] = []
 
+    @override
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         self._batches.append({name: without_half(column.detach()).cpu() for name, column in outputs.items()})
 
     on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
 
+    @override
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         collective = current_collective()
         rows = {}
@@ -110,6 +113,7 @@ class Report(pl.Callback):
         calibration: Conformal | None = task.calibration
         return None if "as_rater" in self.rows else calibration
 
+    @override
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
             with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
@@ -118,6 +122,7 @@ class Report(pl.Callback):
             columns = self._columns(trainer, pl_module)
             log_table(trainer.loggers, list(columns), list(islice(lines(columns.values()), TABLE_ROWS)))
 
+    @override
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:

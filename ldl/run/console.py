@@ -11,6 +11,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ProgressBar, RichProgressBar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from typing_extensions import override
 
 from ldl.backbones.base import Backbone
 from ldl.collective import process_rank
@@ -54,6 +55,7 @@ class Bar(RichProgressBar):
         self.transient = transient
         self._read, self._shown = 0.0, dict[str, Any]()
 
+    @override
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
         if time.monotonic() - self._read >= READ_SECONDS:
             shown = super().get_metrics(trainer, pl_module)
@@ -62,14 +64,17 @@ class Bar(RichProgressBar):
             self._read = time.monotonic()
         return self._shown
 
+    @override
     def on_train_epoch_end(self, *args: Any) -> None:
         self._read = 0.0
         super().on_train_epoch_end(*args)
 
+    @override
     def on_validation_end(self, *args: Any) -> None:
         self._read = 0.0
         super().on_validation_end(*args)
 
+    @override
     def teardown(self, *args: Any, **kwargs: Any) -> None:
         if self.progress is not None:
             self.progress.live.transient = self.transient
@@ -90,21 +95,26 @@ class Lines(ProgressBar):
 
     @property
     def is_enabled(self) -> bool:
-        return False  # fits of heads draw no bars
+        """False, so that heads that are fitted draw no bars."""
+        return False
 
+    @override
     def disable(self) -> None:
         self.most = 0
 
+    @override
     def enable(self) -> None:
         self.most = MOST_LINES
 
     # The mean losses of an epoch are known only after all hooks at its end.
+    @override
     def on_train_epoch_start(self, trainer: pl.Trainer, *_: Any) -> None:
         done, total = trainer.current_epoch, trainer.max_epochs or 0
         due = total > 0 and done * self.most // total > (done - 1) * self.most // total
         if done and (due or time.monotonic() - self._last > LINE_SECONDS):
             self._report(trainer, done)
 
+    @override
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not isinstance(pl_module.head, FittedHead):
             self._report(trainer, trainer.current_epoch)

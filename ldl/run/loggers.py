@@ -17,6 +17,7 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.loggers.logger import DummyExperiment, DummyLogger, rank_zero_experiment
 from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.checkpoint import replacing
 from ldl.collective import process_rank
@@ -52,14 +53,17 @@ class MetricsFile(Logger):
         self._columns: list[str] | None = None
 
     @property
+    @override
     def name(self) -> str:
         return ""
 
     @property
+    @override
     def version(self) -> str:
         return ""
 
     @property
+    @override
     def save_dir(self) -> str:
         return str(self.path.parent)
 
@@ -68,6 +72,7 @@ class MetricsFile(Logger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Append a row; write the file anew if a metric has no column yet."""
         columns = self._begin()
         row = {name: value.item() if isinstance(value, Tensor) else value for name, value in metrics.items()}
         row["step"] = step
@@ -79,6 +84,7 @@ class MetricsFile(Logger):
             self._write([*self._rows(), row])
 
     @rank_zero_only
+    @override
     def save(self) -> None:
         self._begin()
 
@@ -174,6 +180,7 @@ class QuietWandb(WandbLogger):
 
     @property
     @rank_zero_experiment
+    @override
     def experiment(self) -> Any:
         if self.run is None:
             import wandb

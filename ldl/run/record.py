@@ -15,6 +15,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY, OPTIONS_KEY
@@ -47,6 +48,7 @@ class Record(pl.Callback):
     def __init__(self, content: dict[str, Any]) -> None:
         self.content = content
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint[OPTIONS_KEY] = {"given": self.content}
 
@@ -113,6 +115,7 @@ class TrainedRows(pl.Callback):
     def __init__(self, data: LDLDataModule) -> None:
         self.data, self.identity = data, identity(data)
 
+    @override
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         part, split = torch.zeros(self.data.size, dtype=torch.uint8), self.data.split
         part[split.train], part[split.val] = TRAIN, VAL

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from typing_extensions import override
 
 from ldl.checkpoint import CHECKPOINT_KEY, LAST, check_same_inputs, last_of, read_checkpoint
 from ldl.collective import current_collective
@@ -94,6 +95,7 @@ class RankConsistency(pl.Callback):
         """Return in words how a process with these numbers begins."""
         raise NotImplementedError
 
+    @override
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         own = torch.tensor(self.numbers, device=trainer.strategy.root_device)
         every = [part.tolist() for part in current_collective().gather(own)]
@@ -123,6 +125,7 @@ class Launch(RankConsistency):
         """Return whether a process starts a new run, or after which step it resumes."""
         return "starts a new run" if numbers[0] < 0 else f"resumes after step {numbers[0]}"
 
+    @override
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Checkpoint, StochasticWeightAveraging
 from pytorch_lightning.plugins.environments import ClusterEnvironment, SLURMEnvironment
+from typing_extensions import override
 
 from ldl.collective import process_rank
 from ldl.progress import Stopped, stop
@@ -227,6 +228,7 @@ class SignalHandlers(pl.Callback):
     of SIGTERM broadcasts, which can hang.
     """
 
+    @override
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         for number in shutdown.before:
             shutdown.listen(number)
@@ -244,12 +246,14 @@ class StopCheckpoint(Checkpoint):
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @override
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.ckpt_path is not None:
             shutdown.checkpoint = Path(trainer.ckpt_path)
         shutdown.step = trainer.global_step
         stop.trains = True
 
+    @override
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
@@ -257,6 +261,7 @@ class StopCheckpoint(Checkpoint):
         if stop.agreed and not _at_last_step(trainer) and not _is_due(trainer, batch_idx):
             self._save(trainer)
 
+    @override
     def on_validation_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
         if stop.agreed and stop.trains and not _at_last_step(trainer):
             # No checkpoint has the sums of a validation, so the resumed run repeats it from its first batch.
@@ -265,9 +270,11 @@ class StopCheckpoint(Checkpoint):
             progress.load_state_dict({"total": _within(done), "current": _within(0), "is_last_batch": False})
             self._save(trainer)
 
+    @override
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         shutdown.checkpoint = self.path
 
+    @override
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         stop.trains = False
         stop.leave()
@@ -275,6 +282,7 @@ class StopCheckpoint(Checkpoint):
             # Lightning puts the average in place after the checkpoint of the last epoch.
             trainer.save_checkpoint(self.path, weights_only=False)
 
+    @override
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         stop.trains = False
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytorch_lightning as pl
 from filelock import FileLock
+from typing_extensions import override
 
 from ldl.charts.drawing import captioned, warn_on_error
 from ldl.checkpoint import replacing
@@ -293,6 +294,7 @@ class ReportTrial(pl.Callback):
     def __init__(self, trial: optuna.Trial, metric: str, before: list[float], is_last: bool) -> None:
         self.trial, self.metric, self.before, self.is_last = trial, metric, before, is_last
 
+    @override
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.sanity_checking:
             return

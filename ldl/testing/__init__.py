@@ -45,7 +45,7 @@ def check_head(make: Callable[[], Head]) -> None:
     Raises:
         AssertionError: The head breaks the contract; the message names the broken rule.
 
-    Example:
+    Examples:
         >>> from ldl.heads import Softmax
         >>> check_head(Softmax)
     """

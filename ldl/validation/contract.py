@@ -1,4 +1,8 @@
-"""Check heads and backbones against the ``Head`` contract before the first training step, and after a fit."""
+"""Checks of the contract in :mod:`ldl.head`: each error names the rule that a head or backbone breaks.
+
+``Task`` calls them when it is made (:func:`check_made`), when it builds its head (:func:`check_built`), and for the
+features, output and losses of the first training step. :func:`lost_in_checkpoint` runs after a fit.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,22 @@ from ldl.spec import from_spec, to_spec
 from ldl.validation.finite import DeferredChecks, note_prediction
 
 NOT_LEARNED = {*vars(nn.Module()), "shows_progress"}
-STATE_FIX = "learn into self.register_buffers(name=tensor), made first by build, and let forward read these alone"
+"""Attributes that are no result of a fit: those of every torch module, and the switch of the progress bar."""
+STATE_FIX = (
+    "register buffers in build with self.register_buffers(name=tensor), let fit register the learned tensors under the "
+    "same names, and let forward use no other result of fit"
+)
+"""How to correct a head that a checkpoint does not restore."""
 
 
 def check_made(*modules: nn.Module) -> None:
-    """Check that ``__init__`` of a head or backbone calls its base and stores its arguments.
+    """Check that ``__init__`` of a head or backbone calls ``super().__init__()`` and stores its arguments.
 
-    Warns if ``lightning`` is imported beside ``pytorch_lightning``: its trainer accepts no task of ldl.
+    Warns if ``lightning`` is imported beside ``pytorch_lightning``, because the trainer of ``lightning`` does not
+    accept a ``Task``.
+
+    Raises:
+        LDLError: The base was not called, or an argument is not an attribute of the same name.
     """
     for module in modules:
         if "_parameters" not in module.__dict__:
@@ -38,13 +51,13 @@ def check_made(*modules: nn.Module) -> None:
 
 
 def check_built(head: Head, in_features: int, labels: LabelSpace) -> None:
-    """Raise LDLError if ``build`` of a head did not call its base."""
+    """Raise LDLError if ``build`` of a head did not call ``super().build(in_features, labels)``."""
     if not head.is_built or head.in_features != in_features or head.labels != labels:
         raise LDLError(f"{type(head).__name__}.build must call super().build(in_features, labels) first")
 
 
 def check_features(backbone: nn.Module, features: Any, head: Head, rows: int) -> None:
-    """Raise SharedError unless ``features`` is a tensor of shape (rows, ..., F)."""
+    """Raise SharedError unless ``features`` of a backbone is a tensor of shape (rows, ..., ``head.in_features``)."""
     if isinstance(head, ImageHead):
         return
     name = type(backbone).__name__
@@ -58,7 +71,7 @@ def check_features(backbone: nn.Module, features: Any, head: Head, rows: int) ->
 
 
 def check_output(head: Head, prediction: Any, shape: tuple[int, ...]) -> None:
-    """Raise SharedError unless ``prediction`` is a tensor of this shape; -1 is any length."""
+    """Raise SharedError unless ``prediction`` is a tensor of ``shape``, in which -1 stands for any length."""
     name = f"{type(head).__name__}.forward"
     if not isinstance(prediction, Tensor):
         raise SharedError(f"{name} gives a {type(prediction).__name__}, not a tensor {shape}")
@@ -71,17 +84,20 @@ def check_output(head: Head, prediction: Any, shape: tuple[int, ...]) -> None:
 def check_forward(
     head: Head, features: Tensor, target: Tensor, checks: DeferredChecks, index: Tensor | None = None
 ) -> None:
-    """Call a head in evaluation mode, without side effects, and note whether it returns distributions.
+    """Check that a head returns distributions of the shape of the targets in evaluation mode.
+
+    The mode of the head and the random state are as before afterwards. The numbers stay on the device: ``checks``
+    reports predictions that are no distributions before a later step, so that this step does not wait.
 
     Args:
         head: The head.
         features: (B, ..., F), or (B, ..., J, F) for heads that take bags.
         target: (B, ..., C).
-        checks: Receives the check.
-        index: (B,) numbers of the instances; None counts from 0.
+        checks: Checks to which that of the numbers is added.
+        index: (B,) numbers of the instances, for the message; None counts from 0.
 
     Raises:
-        SharedError: The output has another shape.
+        SharedError: The output is not a tensor of the shape of ``target``.
     """
     with _evaluating(head), torch.random.fork_rng([features.device] if features.is_cuda else []):
         prediction = head(features)
@@ -90,7 +106,7 @@ def check_forward(
 
 
 def check_losses(head: Head, losses: Any) -> None:
-    """Raise SharedError unless ``losses`` is a dict of numbers, of which ``loss`` has a gradient."""
+    """Raise SharedError unless ``losses`` has scalar tensors, besides any ``memory``, and ``loss`` has a gradient."""
     name = type(head).__name__
     if not isinstance(losses, dict) or "loss" not in losses:
         raise SharedError(f"{name}.loss must return a dict with the key 'loss'")
@@ -107,22 +123,25 @@ def check_losses(head: Head, losses: Any) -> None:
 
 @torch.no_grad()
 def lost_in_checkpoint(head: Head, features: Tensor, make: Callable[[], Head] | None = None) -> str | None:
-    """Return what a second head, made from the arguments and the ``state_dict`` of a first head, lacks.
+    """Return why a fitted head would predict differently after it is saved and loaded, or None if it would not.
+
+    A second head, the twin, is made as from a checkpoint: from the arguments of the head and its ``state_dict``. Both
+    predict the same features, and their predictions must agree up to rounding.
 
     Args:
         head: The fitted head.
-        features: Input of ``forward`` to compare predictions on.
-        make: Makes an equal head; None makes it from its arguments, as a checkpoint does.
+        features: Input of ``forward``.
+        make: Function that makes the twin; None makes it from the arguments of ``head``.
 
     Returns:
-        None if both heads predict the same, up to rounding; else the reason.
+        A clause for an error message, with the attributes that ``fit`` has left outside ``state_dict``, and the fix.
     """
     try:
         with torch.random.fork_rng([features.device] if features.is_cuda else []):
             twin = make() if make else from_spec(to_spec(head), Head)  # type: ignore[type-abstract]
             twin.build(head.in_features, head.labels)
     except LDLError:
-        return None  # a class inside a function, which no checkpoint can name
+        return None  # no checkpoint can name a class that is defined inside a function
     if (weight := next(head.parameters(), None)) is not None:
         twin.to(weight.dtype)  # the features have the precision of training
     try:
@@ -152,6 +171,7 @@ def _evaluating(head: Head) -> Iterator[Head]:
 
 
 def _alike(first: Tensor | None, second: Tensor | None) -> bool:
+    """Return whether predictions differ by at most 1e-4 of the largest value, or by 5% of it in 16 bits."""
     if first is None or second is None:
         return first is second
     half = {first.dtype, second.dtype} & {torch.float16, torch.bfloat16}
@@ -161,13 +181,14 @@ def _alike(first: Tensor | None, second: Tensor | None) -> bool:
 
 
 def _other_attributes(head: Head, twin: Head) -> list[str]:
-    """Attributes and non-persistent buffers that differ between two heads, or that only the first has."""
+    """Return the names of attributes and non-persistent buffers that the twin lacks, or has with another value."""
     kept: dict[str, Any] = {name: value for name, value in vars(head).items() if name not in NOT_LEARNED}
     kept |= {name: head._buffers[name] for name in head._non_persistent_buffers_set}
     return sorted(name for name, value in kept.items() if not _equal(value, getattr(twin, name, NOT_LEARNED)))
 
 
 def _equal(first: Any, second: Any) -> bool:
+    """Return whether two values are equal; False if they cannot be compared."""
     try:
         same: Any = first is second or first == second
         return bool(same.all() if hasattr(same, "all") else same)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,23 @@ def test_lists_of_classes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "leave_one_person_out" in listed
     command(["data", "Pointing04"])
     assert "random_5fold" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["heads", "LDLF"], "every `batches` batches the leaves are solved"),
+        (["heads", "LDLF"], "every leaf (see `update_leaves`)"),
+        (["heads", "Pool"], "towards equal weights (`ldl.methods.opinion_pool`)"),
+        (["audit", "--help"], "those with the prefix `label:`."),
+    ],
+)
+def test_help_keeps_backticks(args: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An option's name in a sentence would be read as a word of it."""
+    with suppress(SystemExit):
+        command(args)
+    page = " ".join(capsys.readouterr().out.split())
+    assert sentence in page and "``" not in page and ":mod:" not in page
 
 
 @pytest.mark.parametrize(

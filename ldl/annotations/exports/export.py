@@ -35,13 +35,23 @@ BASE64 = "data:[^,]*;base64,"
 
 @dataclass(frozen=True, eq=False)
 class Export:
-    """The votes in files of an annotation tool.
+    r"""The votes in files of an annotation tool.
 
     Attributes:
         votes: Table with a row a vote: ``item``, ``rater`` if raters are known, ``label``, several labels as a list in
             JSON, and the columns of the item; or with a row an item, and a column ``label:NAME`` with the number of
             votes for each label.
         notes: Lines that say what was taken, what was left out and why, and which option decides otherwise.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from ldl.annotations import read_export
+        >>> lines = ["annotation_id,annotator,id,lead_time,mood", "9,ann,4,10.7,good", "10,ben,4,7.2,bad"]
+        >>> _ = Path("export.csv").write_text("\n".join(lines))
+        >>> print(read_export("export.csv").votes)
+          item rater label
+        0    4   ann  good
+        1    4   ben   bad
     """
 
     votes: pd.DataFrame

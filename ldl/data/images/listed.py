@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from ldl.annotations import Annotations
 from ldl.data.annotated import Annotated
@@ -294,6 +295,7 @@ class ListedImages(Images):
         self.report_columns(", ".join([*columns, content]) + unused)
 
     @property
+    @override
     def preprocessing(self) -> dict[str, Any]:
         return {**super().preprocessing, "faces": False}
 
@@ -315,6 +317,21 @@ class ImageLDL(Annotated, ListedImages):
     Protocols: ``published`` (the column ``split``); ``group_exclusive`` (``folds`` folds of whole groups) and
     ``leave_one_group_out`` (one fold per group) if groups are known; ``random_kfold`` (random images, which leaks
     groups). Copies of an image stay in one part, except in ``published``.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from PIL import Image
+        >>> from ldl.data import ImageLDL
+        >>> names = [f"{number}.png" for number in range(20)]
+        >>> for grey, name in enumerate(names):
+        ...     Image.new("L", (32, 32), grey).save(name)
+        >>> pd.DataFrame({"path": names, "label:no": 1, "label:yes": 3}).to_csv("votes.csv", index=False)
+        >>> data = ImageLDL("votes.csv", crop_size=32)
+        >>> data.setup()
+        taken from votes.csv: images 'path', counts layout, 20 items, 2 nominal labels, 4 votes an item
+        cropping 20 images to 32x32 into .../crops
+        >>> data.columns["target"][0]
+        tensor([0.2500, 0.7500])
     """
 
     def load(self) -> Loaded:
@@ -383,6 +400,22 @@ class ImageValues(Valued, ListedImages):
 
     Args:
         value_key: Column of the values; None takes ``value``, ``age`` or another usual name.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from PIL import Image
+        >>> from ldl.data import ImageValues
+        >>> names = [f"{number}.png" for number in range(20)]
+        >>> for grey, name in enumerate(names):
+        ...     Image.new("L", (32, 32), grey).save(name)
+        >>> pd.DataFrame({"path": names, "value": range(20)}).to_csv("sizes.csv", index=False)
+        >>> data = ImageValues("sizes.csv", crop_size=32, unit="mm")
+        >>> data.setup()
+        taken from sizes.csv: images 'path', value 'value'
+        labels of sizes.csv: 0 to 19 in steps of 1 (20), sigma 2; data.step and data.sigma chosen from the file's values
+        cropping 20 images to 32x32 into .../crops
+        >>> data.labels.unit, len(data.labels)
+        ('mm', 20)
     """
 
     value_key: str | None = option(default=None, role="label")

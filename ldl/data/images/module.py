@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from torch import Tensor
+from typing_extensions import override
 
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
@@ -155,6 +156,7 @@ class Images(LDLDataModule):
         return fold
 
     @property
+    @override
     def num_folds(self) -> int:
         return self._protocol.count(self._request)
 
@@ -170,15 +172,18 @@ class Images(LDLDataModule):
         return SplitRequest(records, self.folds, self.fold, self.fold_seed, None, self.skip_unreadable)
 
     @property
+    @override
     def content_key(self) -> str:
         grey = "" if self.channels == 3 else "-grey"
         return f"{self.crops.key}-{self.pipelines[False].to_dict()}-{self.rows.tobytes().hex()}{grey}"
 
     @property
+    @override
     def augmentation_key(self) -> str:
         return f"{self.pipelines[True].to_dict()}"
 
     @property
+    @override
     def preprocessing(self) -> dict[str, Any]:
         size, margin = self._cut_as
         crop = {"crop_size": size, "margin": margin, "alignment": self.records.alignment}

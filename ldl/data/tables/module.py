@@ -405,6 +405,7 @@ class GroupedRows(ScaledRows):
 
     @property
     def num_folds(self) -> int:
+        """Number of folds: 1 if published, one for each group if groups are left out in turn, else ``folds``."""
         if self.rule == "published":
             return 1
         if self.rule == "leave_one_group_out" and self.groups is not None:

@@ -53,6 +53,17 @@ class TabularLDL(Annotated, GroupedRows):
         label_values: Rising values of the labels, which make them ordinal and add MAE and similar metrics. They match
             the names of the columns, or ``label_names`` or ``label_order`` one by one.
         label_unit: Unit of ``label_values``.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from ldl.data import TabularLDL
+        >>> table = pd.DataFrame({"size": range(20), "label:no": range(20), "label:yes": range(20, 0, -1)})
+        >>> table.to_csv("votes.csv", index=False)
+        >>> data = TabularLDL("votes.csv", folds=2)
+        >>> data.setup()
+        taken from votes.csv: votes (counts layout, 20 items, 2 nominal labels, 20 votes an item), 1 features 'size'
+        >>> data.labels.names, data.columns["target"].shape
+        (('no', 'yes'), torch.Size([20, 2]))
     """
 
     feature_key: str | None = option(default=None, role="feature")

@@ -216,6 +216,17 @@ class TabularValues(Valued, GroupedRows):
         value_key: Name of the values, a key or a column of a .csv; None takes ``value``, ``age`` or another usual name.
         protocol: Evaluation protocol; None is ``published`` if the table names the sets of a split, else
             ``group_exclusive``.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from ldl.data import TabularValues
+        >>> pd.DataFrame({"weight": range(20), "value": range(30, 50)}).to_csv("ages.csv", index=False)
+        >>> data = TabularValues("ages.csv", unit="years", step=1, folds=2)
+        >>> data.setup()
+        taken from ages.csv: value 'value', 1 features 'weight'
+        labels of ages.csv: 30 to 49 in steps of 1 (20), sigma 2; data.sigma chosen from the file's values
+        >>> data.labels.unit, data.columns["target"].shape
+        ('years', torch.Size([20, 20]))
     """
 
     feature_key: str | None = option(default=None, role="feature")

@@ -83,7 +83,8 @@ class Parquet:
         """Return columns as a pandas DataFrame. Raises LDLError."""
         import pandas
 
-        return pandas.concat(self._frames(names), ignore_index=True)
+        frames = list(self._frames(names, block_rows=max(1, *self.rows)))
+        return frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
 
     texts = frame
     """CSV files have text alone; here it is the columns as they are."""
@@ -143,13 +144,17 @@ class Parquet:
                 check_unpacked(file, 8 * opened[-1].metadata.num_rows * opened[-1].metadata.num_columns)
         return opened
 
-    def _frames(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns part by part as data frames."""
+    def _frames(self, names: Sequence[str], block_rows: int = BLOCK_ROWS) -> Iterator[Any]:
+        """Yield some columns part by part as data frames of at most ``block_rows`` rows."""
         for file, opened, folders in zip(self.files, self._opened, self._folder_columns):
             inside = [name for name in names if name not in folders]
             with explaining(f"{file} cannot be read as Parquet"):
-                for batch in opened.iter_batches(BLOCK_ROWS, columns=inside, use_threads=False):
-                    yield batch.to_pandas(ignore_metadata=True).assign(**folders)[list(names)]
+                for batch in opened.iter_batches(block_rows, columns=inside, use_threads=False):
+                    frame = batch.to_pandas(ignore_metadata=True)
+                    for name, value in folders.items():
+                        frame[name] = value
+                    # A selection copies the frame.
+                    yield frame if list(frame.columns) == list(names) else frame[list(names)]
 
     def _matrix(self, frame: Any) -> np.ndarray:
         subject = f"{self.path}: column {{!r}} is"

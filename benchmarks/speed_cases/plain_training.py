@@ -12,6 +12,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import pandas as pd
 import pytorch_lightning as pl
+import timm
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -56,6 +57,21 @@ def fit_torch(model: Any, features: Tensor, target: Tensor, train: int, val: int
                 if model.update_due:
                     model.update(Collective())
         evaluate(model, features[train : train + val], target[train : train + val])
+
+
+def fit_images(images: Tensor, name: str, epochs: int) -> None:
+    """Train a timm model without weights on images, (N, H, W, 3) uint8, of two classes that alternate."""
+    model = timm.create_model(name, num_classes=2)
+    optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
+    mean, deviation = (torch.tensor(model.default_cfg[key]).view(3, 1, 1) for key in ("mean", "std"))
+    model.train()
+    for _ in range(epochs):
+        for rows in torch.randperm(len(images)).split(BATCH):
+            inputs = (images[rows].permute(0, 3, 1, 2).float() / 255 - mean) / deviation
+            loss = nn.functional.cross_entropy(model(inputs), rows % 2)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
 
 @torch.no_grad()

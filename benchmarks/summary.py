@@ -1,4 +1,4 @@
-"""The summary of all benchmarks, docs/results/index.md, from the tables of the other pages.
+"""The summary of all benchmarks, docs/results/index.md, and tables of two other pages, from the pages of results.
 
     python benchmarks/summary.py
 
@@ -19,7 +19,8 @@ from benchmarks.common.script import launch, make_parser, write_block
 from ldl.errors import LDLError
 from ldl.reports.files import markdown
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 FIGURES = Path(__file__).resolve().parent / "figures"
 Table = list[list[str]]
 
@@ -32,6 +33,9 @@ PACKAGES = (
 MEAN = "mean baseline"
 SETS = ("SBU_3DFE, persons", "Natural_Scene", "Movie", "SCUT_FBP", "M2B")
 """Columns of the summary. On SJAFFE, persons, the test does not separate the methods."""
+LANDING = (MEAN, "random forest", "BoostedTrees", "LDLF", "Pool")
+LANDING_SETS = ("SBU_3DFE, persons", "Movie")
+"""Rows and columns of the table of README.md, which has room for 20 numbers."""
 
 
 def tables_in(page: str, block: str) -> list[Table]:
@@ -62,6 +66,19 @@ def least(table: Table, names: list[str], column: str) -> str:
     shown = {name: cell(table, name + ",", column) for name in names}
     name = min((name for name in shown if shown[name] not in ("–", "")), key=lambda name: float(shown[name].split()[0]))
     return f"{shown[name]}, {name}"
+
+
+def of_landing() -> str:
+    pool = tables_in("results/tables", "pool")[0]
+    rows = [[name, *(cell(pool, f"{name},", column) for column in LANDING_SETS)] for name in LANDING]
+    return markdown(["KL divergence", *LANDING_SETS], rows)
+
+
+def of_leakage() -> str:
+    tabular = tables_in("results/tables", "tabular")[0]
+    columns = ("SJAFFE, persons", "SJAFFE, shuffled", "SBU_3DFE, persons", "SBU_3DFE, shuffled")
+    rows = [[name, *(cell(tabular, f"{name},", column) for column in columns)] for name in (MEAN, "AA-kNN", "StructRF")]
+    return markdown(["KL divergence", *columns], rows)
 
 
 def of_tables() -> str:
@@ -162,23 +179,28 @@ def _claims(paper: str, item: str) -> dict[str, dict[str, Any]]:
 
 
 BLOCKS = {
-    "summary_tables": of_tables,
-    "summary_recommend": of_recommendations,
-    "summary_faces": of_faces,
-    "summary_edges": of_edges,
-    "summary_bags": of_bags,
-    "summary_digits": of_digits,
-    "summary_intervals": of_intervals,
-    "summary_speed": of_speed,
-    "summary_papers": of_papers,
+    "docs/results/index.md": {
+        "summary_tables": of_tables,
+        "summary_recommend": of_recommendations,
+        "summary_faces": of_faces,
+        "summary_edges": of_edges,
+        "summary_bags": of_bags,
+        "summary_digits": of_digits,
+        "summary_intervals": of_intervals,
+        "summary_speed": of_speed,
+        "summary_papers": of_papers,
+    },
+    "docs/concepts/splits-and-leakage.md": {"leakage": of_leakage},
+    "README.md": {"landing": of_landing},
 }
 
 
 def main() -> None:
-    """Write the blocks of the summary."""
+    """Write the blocks of all pages."""
     make_parser(__doc__).parse_args()
-    for name, write in BLOCKS.items():
-        write_block(DOCS / "results" / "index.md", name, write())
+    for page, blocks in BLOCKS.items():
+        for name, write in blocks.items():
+            write_block(ROOT / page, name, write())
 
 
 if __name__ == "__main__":

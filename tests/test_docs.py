@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fakes.pages import anchors_of
+from fakes.pages import BLOCK, FENCE, anchors_of, fences_of
 from fakes.paths import ROOT, load_script
 from fakes.user_inputs import MOST, compare
 
@@ -46,7 +46,6 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!`)!?\[[^\]\[]*\]\(([^)\s]+)\)")
 
 
@@ -55,7 +54,7 @@ def name(page: Path) -> str:
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
-    return [text for language, text in FENCE.findall(page.read_text()) if language in languages]
+    return fences_of(page.read_text(), *languages)
 
 
 def commands(page: Path) -> list[str]:
@@ -88,7 +87,7 @@ VERBAL = [command for command in ALL if re.match(r"(python -m )?ldl [a-z]", comm
 OTHERS = [command for command in ALL if re.match(r"python (-m (?!ldl )|benchmarks/)", command)]
 REST = [command for command in ALL if command not in {*TRAIN, *VERBAL, *OTHERS, *NAMED}]
 PROGRAMS = {"pip", "python3", "python", "pytest", "ruff", "mypy", "mkdocs", "cp", "cat", "export", ".", "for", "done"}
-PROGRAMS |= {"wandb", "dask", "conda", "docker"}
+PROGRAMS |= {"wandb", "dask", "conda", "docker", "git", "cd"}
 """What the docs call besides ldl and its scripts."""
 LANGUAGES = {"", "bash", "python", "yaml", "json", "toml", "csv", "bibtex", "text"}
 YAML = [(page, text) for page in PAGES for text in blocks(page, "yaml") if not text.startswith("--8<--")]
@@ -336,10 +335,10 @@ def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_benchmarks_find_their_blocks() -> None:
-    """What benchmarks/README.md names in its last column is once in the docs."""
+    """The blocks in the last column of benchmarks/README.md stand once in the pages."""
     rows = [line for line in (ROOT / "benchmarks" / "README.md").read_text().splitlines() if line.startswith("| `")]
     blocks = [block for row in rows for block in re.findall(r"`(\w+)`", row.split("|")[-2])]
-    pages = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    pages = "".join(page.read_text() for page in PAGES)
     assert len(blocks) > 5
     for block in blocks:
         assert re.findall(f"<!-- begin {block} -->\n.*?<!-- end {block} -->", pages, re.DOTALL), block
@@ -377,10 +376,11 @@ def test_commits_of_results_exist() -> None:
 
 
 def test_summary_is_that_of_the_pages() -> None:
-    """The summary of all benchmarks has the numbers of the other pages."""
-    text = (ROOT / "docs" / "results" / "index.md").read_text()
-    for name, write in summary.BLOCKS.items():
-        assert f"<!-- begin {name} -->\n{write()}\n<!-- end {name} -->" in text, "run python benchmarks/summary.py"
+    """The summary of all benchmarks and the table of README.md have the numbers of the other pages."""
+    for page, blocks in summary.BLOCKS.items():
+        text = (ROOT / page).read_text()
+        for name, write in blocks.items():
+            assert f"<!-- begin {name} -->\n{write()}\n<!-- end {name} -->" in text, "run python benchmarks/summary.py"
 
 
 @pytest.mark.parametrize("name", annotators.TABLES)
@@ -417,3 +417,4 @@ def test_readme_is_one_page() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 130
     assert sum(line.startswith("|---") for line in lines) == 2  # heads, results
+    assert 10 <= len(re.findall(r"\d+\.\d+", dict(BLOCK.findall("\n".join(lines)))["landing"])) <= 20

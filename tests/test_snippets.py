@@ -64,7 +64,11 @@ def test_at_most_40_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 40
 
 
-HEADS = [("proportional_odds", "ProportionalOdds"), ("partial_least_squares", "PartialLeastSquares")]
+HEADS = [
+    ("proportional_odds", "ProportionalOdds"),
+    ("expectation", "Expectation"),
+    ("partial_least_squares", "PartialLeastSquares"),
+]
 
 
 @pytest.mark.parametrize("file, head", [*HEADS, ("prototypes", "Prototypes")])

@@ -233,7 +233,9 @@ def is_plain(frame: Any, fill: bool) -> bool:
     return all(column_kind(column) == "number" and not (fill and column.isna().any()) for _, column in frame.items())
 
 
-def typed(frame: Any, source: str, option: str = "", text_columns: Collection[str] = ()) -> Any:
+def typed(
+    frame: Any, source: str, option: str = "", text_columns: Collection[str] = (), instances: int | None = None
+) -> Any:
     """Find the kind of each column of a DataFrame, and return the typed frame.
 
     A column of text, or of pandas' type ``category``, is a category. Text of which all entries are dates, such as
@@ -245,6 +247,7 @@ def typed(frame: Any, source: str, option: str = "", text_columns: Collection[st
         source: Its origin, for messages.
         option: Option that leaves a column out, for messages.
         text_columns: Names of the columns of text.
+        instances: Number of instances; None if each row is one. A table with one row a vote has several rows of each.
 
     Raises:
         LDLError: See above.
@@ -252,6 +255,7 @@ def typed(frame: Any, source: str, option: str = "", text_columns: Collection[st
     import pandas
 
     columns = {}
+    instances = len(frame) if instances is None else instances
     for position, name in enumerate(frame.columns):
         subject = f"{source}: column {str(name)!r} is"
         column = frame.iloc[:, position]
@@ -265,9 +269,10 @@ def typed(frame: Any, source: str, option: str = "", text_columns: Collection[st
                 f"{subject} {entries[entries.notna()].iloc[0]!r}, and its texts look like {meaning}, {out}, or "
                 f"make it a category with {codes}"
             )
-        if by_text and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
+        if by_text and instances >= UNIQUE_ROWS and 2 * entries.nunique() > instances:
+            rows = f"{instances} rows" if instances == len(frame) else f"{instances} items"
             raise LDLError(
-                f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {len(entries)} rows, too "
+                f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {rows}, too "
                 f"many for categories; {out}, or read it as text with {as_text_column}"
             )
         columns[str(name)] = entries.reset_index(drop=True)

@@ -203,9 +203,11 @@ class TableReader:
         target = self._target_columns(table, options, votes, drop)
         roles = find_roles(table, options, target, votes, self.group_key, self.groups_needed)
         self._check_parts(table, options, target, roles.features)
-        features = self._features(table, roles.features)
-        labels, names = self._labels(table, target, votes, apart)
         items = None if roles.item is None else table.groups(roles.item, NAMELESS)
+        one_row_a_vote = votes is not None and votes.layout == "long" and items is not None
+        instances = pd.Series(items, dtype=object).nunique() if one_row_a_vote else len(table)
+        features = self._features(table, roles.features, instances)
+        labels, names = self._labels(table, target, votes, apart)
         groups = table.groups(roles.group) if roles.group else None
         sets = split_sets(table.path, roles.split, table.texts([roles.split])[roles.split]) if roles.split else None
         keys: Keys = {"value_key": target[0]} if self.values else {}
@@ -214,7 +216,7 @@ class TableReader:
         result = LabelledTable(
             features, labels, groups, names, roles.features, keys, items, sets, roles.left_out, votes, apart
         )
-        if votes is not None and votes.layout == "long" and items is not None:
+        if one_row_a_vote:
             return self._one_row_an_item(result, str(table.path))
         if items is not None and groups is None and not pd.Index(items, dtype=object).is_unique:
             return replace(result, groups=items, keys=keys | {"group_key": roles.item})
@@ -292,7 +294,7 @@ class TableReader:
             f"{some(table.header)}{'' if target else hint}"
         )
 
-    def _features(self, table: CsvTable | Parquet, columns: list[str]) -> Any:
+    def _features(self, table: CsvTable | Parquet, columns: list[str], instances: int) -> Any:
         """Return the features as a matrix, in memory or on disk, or as a typed frame. Raises LDLError."""
         options = self.selection
         if isinstance(table, Parquet) and (options is None or not self.storage.fits((len(table), len(columns)))):
@@ -304,7 +306,7 @@ class TableReader:
             return self.storage.read(table, columns)
         if options is None:
             return table.numbers(columns, missing=self.missing)
-        return self._typed(table, columns, options)
+        return self._typed(table, columns, options, instances)
 
     def _has_counts(self, table: CsvTable | Parquet, names: list[str]) -> bool:
         """Return whether columns ``label:NAME`` hold counts of votes, and not distributions. Raises LDLError."""
@@ -315,7 +317,7 @@ class TableReader:
         counts = np.nan_to_num(table.numbers(names, missing=True))  # an empty field is no vote
         return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
 
-    def _typed(self, table: CsvTable | Parquet, names: list[str], options: ColumnChoice) -> Any:
+    def _typed(self, table: CsvTable | Parquet, names: list[str], options: ColumnChoice, instances: int) -> Any:
         """Return columns as a typed frame, or as a matrix if all are numbers without gaps to fill. Raises LDLError."""
         hint = "; correct it, or name a column of categories with --data.category_columns"
         if not self.missing:
@@ -330,7 +332,7 @@ class TableReader:
         frame = table.frame(numbers) if isinstance(table, Parquet) else table.columns(numbers, hint, self.missing)
         if codes or texts:
             frame = frame.join(table.texts(codes).astype("category")).join(table.texts(texts))[names]
-        frame = typed(frame, str(table.path), "--data.drop", texts)
+        frame = typed(frame, str(table.path), "--data.drop", texts, instances)
         if is_plain(frame, self.fill):
             return as_matrix(frame)
         for name, column in frame.items():

@@ -150,6 +150,15 @@ def test_what_is_wrong_is_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_texts_of_a_table_with_one_row_a_vote_are_counted_per_item(tmp_path: Path) -> None:
+    table, votes = comments()
+    path = tmp_path / "votes.csv"
+    votes.merge(table[["id", "comment"]], on="id").to_csv(path, index=False)  # each text stands in several rows
+    with pytest.raises(LDLError, match="column 'comment' holds 120 different texts in 120 items.*--data.text_columns"):
+        opened(path, None)
+    assert np.asarray(opened(path, None, text_columns="comment").features).shape == (120, 768)
+
+
 def test_matrices_have_no_text(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", features=np.eye(40), labels=np.full((40, 2), 0.5))
     with pytest.raises(LDLError, match="holds matrices without named columns; .*data.text_columns"):

@@ -38,12 +38,10 @@ SETTINGS: dict[str, dict[str, list[str]]] = {
     },
     "LDLF": {
         "default": ["-c", "tabular_ldlf"],
-        "256 units": ["-c", "tabular_ldlf", "--model.backbone.hidden=[256]"],
         "more mixup": ["-c", "tabular_ldlf", "--model.mixup=0.4", "--model.backbone.dropout=0.3"],
     },
     "Softmax": {
         "default": ["-c", "tabular_softmax"],
-        "256 units": ["-c", "tabular_softmax", "--model.backbone.hidden=[256]"],
         "more mixup": ["-c", "tabular_softmax", "--model.mixup=0.4", "--model.backbone.dropout=0.3"],
     },
     "BoostedTrees": {"default": ["-c", "tabular_boostedtrees", "--data.val_fraction=0"]},

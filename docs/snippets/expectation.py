@@ -20,7 +20,9 @@ class Expectation(Softmax):
 
     strength: float = option(default=0.1, least=0)
 
-    def loss(self, features: Tensor, target: Tensor, weight: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
+    def loss(
+        self, features: Tensor, target: Tensor, value: Tensor | None = None, weight: Tensor | None = None, **extra: Any
+    ) -> dict[str, Tensor]:
         prediction = self(features)
         steps = torch.arange(target.shape[-1], dtype=prediction.dtype, device=prediction.device)
         error = ((prediction - target.to(prediction)) @ steps) ** 2

@@ -1,4 +1,4 @@
-"""A worked example of a head of one's own: everything it takes is in this file."""
+"""A worked example of your own head: everything it takes is in this file."""
 
 from __future__ import annotations
 

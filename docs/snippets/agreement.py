@@ -1,4 +1,4 @@
-"""Two measures of one's own: a row each, and they are logged, written into results.json and printed."""
+"""Two measures of your own: a row each, and they are logged, written into results.json and printed."""
 
 from torch import Tensor
 

@@ -8,17 +8,22 @@ import shlex
 from pathlib import Path
 
 import pytest
+from fakes.comments import comments
 from fakes.exports import EXPORTS, LABEL_STUDIO_CSV, LEWIDI_2023, PANOPTES, FakeExport
 from fakes.paths import ROOT
 
 from ldl.annotations import read_annotations
 from ldl.annotations.exports import TOOLS
 from ldl.command.audit import audit
+from ldl.command.console import command
 from ldl.command.votes import votes
 
 PAGE = (ROOT / "docs" / "guides" / "exports.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-COMMANDS = [line for language, text in BLOCKS if not language for line in text.splitlines()]
+SHELL = [text.splitlines() for language, text in BLOCKS if not language]
+JOURNEY = next(lines for lines in SHELL if any("-c text" in line for line in lines))
+"""From votes to predictions."""
+COMMANDS = [line for lines in SHELL if lines is not JOURNEY for line in lines]
 NAMES = {
     "films.csv": "label_studio_csv",
     "films-min.json": "label_studio_min",
@@ -70,6 +75,23 @@ def test_command_runs(line: str, folder: Path, capsys: pytest.CaptureFixture[str
         assert printed.endswith(f"{rows} rows: {out}\n")
         assert rows == len(fake.votes) or len(words) > 3 if fake else rows > 0
         assert len(read_annotations(out, multiple="count", duplicates="keep"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("blank_charts")
+def test_votes_of_a_tool_become_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wordllama", reason="pip install 'ldl[text]'")
+    monkeypatch.chdir(tmp_path)
+    table, single = comments()
+    table = table.rename(columns={"comment": "text"})
+    exported = single.merge(table[["id", "text"]]).rename(columns={"rater": "annotator", "label": "sentiment"})
+    exported.assign(annotation_id=range(len(exported)), lead_time=1.0).to_csv("films.csv", index=False)
+    table[["text"]].head(3).to_csv("new.csv", index=False)
+    for line in [COMMANDS[0], *JOURNEY]:
+        words = shlex.split(line)[1:]
+        command([*words, *(["--wandb.mode=disabled"] if words[0].startswith("-") else [])])
+    (path,) = (path for path in Path("runs").glob("*/predictions.csv") if path.parent.name != "films")
+    assert len(path.read_text().splitlines()) == 4
 
 
 def test_the_example_is_what_the_command_prints(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

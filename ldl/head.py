@@ -37,7 +37,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from ldl.batch import Batch
+from ldl.batch import EVALUATED_ROWS, Batch
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -64,6 +64,8 @@ class Head(nn.Module, ABC):
         exact: Buffers that keep their precision whatever the precision of the head, such as thresholds: a rounded
             threshold would send rows to another leaf.
         float32_buffers: Buffers that keep at least float32: sums of weights and distributions do not fit 16 bits.
+        rows_at_once: Rows of a table that ``Predictor`` passes to ``forward`` at once. Forests take more, since each of
+            their trees is then in the cache for many rows.
         no_graph: Why ``ldl export`` cannot record the head, as a clause; empty if it can. While
             :func:`ldl.methods.torch_utils.traced`, ``forward`` must not read Python values of tensors.
         in_features: Number of features F, set by ``build``.
@@ -90,6 +92,7 @@ class Head(nn.Module, ABC):
     takes_missing: ClassVar[bool] = False
     exact: ClassVar[tuple[str, ...]] = ()
     float32_buffers: ClassVar[tuple[str, ...]] = ()
+    rows_at_once: ClassVar[int] = EVALUATED_ROWS
     no_graph: ClassVar[str] = ""
     in_features: int
     labels: LabelSpace

@@ -224,5 +224,5 @@ def structured_edges() -> Works:
     head = StructuredEdges(patches=2000, seed=0)
     head.build(3, data.labels)
     head.fit_scenes(scenes, Collective())
-    image = torch.from_numpy(rng.integers(0, 256, (1, 321, 481, 3), dtype=np.uint8))
+    image = torch.from_numpy(rng.integers(0, 256, (1, 3, 321, 481), dtype=np.uint8))
     return {OURS: lambda: head.forward(image)}

@@ -28,7 +28,7 @@ from ldl.methods.forest.boosting import (
 )
 from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.histograms import Newton
-from ldl.methods.forest.predict import add_scores
+from ldl.methods.forest.predict import ROWS_AT_ONCE, add_scores
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, take
@@ -112,6 +112,7 @@ class BoostedTrees(FittedHead):
 
     takes_missing: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
+    rows_at_once: ClassVar[int] = ROWS_AT_ONCE
     exact: ClassVar[tuple[str, ...]] = ("threshold", "values", "start")
     start: Tensor = buffer()
     importances: Tensor = buffer()

@@ -17,7 +17,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence, of_leaves
 from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.grower import GrowthRules, fitted_tree, grow_trees
-from ldl.methods.forest.predict import average, average_without, reach
+from ldl.methods.forest.predict import ROWS_AT_ONCE, average, average_without, reach
 from ldl.methods.forest.sampling import bootstrap
 from ldl.methods.rows import Rows
 from ldl.methods.torch_utils import as_rows
@@ -94,6 +94,7 @@ class StructRF(FittedHead):
         array([[0.4, 0.6]], dtype=float32)
     """
 
+    rows_at_once: ClassVar[int] = ROWS_AT_ONCE
     exact: ClassVar[tuple[str, ...]] = ("threshold", "values")
     uses_weight: ClassVar[bool] = True
     roots: Tensor = buffer()

@@ -14,7 +14,8 @@ from ldl.backbones.base import Identity
 from ldl.data import RotatedDigits
 from ldl.deploy.export import Deployed, export
 from ldl.errors import LDLError
-from ldl.heads import Softmax
+from ldl.head import Head
+from ldl.heads import BoostedTrees, MeanPredictor, Softmax, StructRF
 from ldl.inference import Predictor
 from ldl.labels import LabelSpace
 from ldl.task import Task
@@ -91,3 +92,24 @@ class Typed(Identity):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         return inputs.float() / {torch.uint8: 255, torch.int64: 100}[inputs.dtype]
+
+
+@pytest.mark.parametrize(
+    ("head", "shape", "most"),
+    [
+        (MeanPredictor(), (3,), 256),
+        (BoostedTrees(), (3,), 4096),
+        (StructRF(), (3,), 4096),
+        (StructRF(), (1, 1, 3), 256),
+    ],
+)
+def test_forests_take_more_rows_of_a_table_at_once(head: Head, shape: tuple[int, ...], most: int) -> None:
+    task = Task(head, Identity(flatten=True))
+    task.build(LabelSpace.nominal(["a", "b"]), shape)
+    task.preprocessing = {"dtype": "float32"}
+    counts: list[int] = []
+    head.register_forward_pre_hook(lambda module, inputs: counts.append(len(inputs[0])))
+    inputs = torch.rand(5000, *shape)
+    predictions = Predictor(task)(inputs).distribution
+    assert max(counts) == most and sum(counts) == 5000
+    np.testing.assert_array_equal(predictions, Predictor(task, batch_size=100)(inputs).distribution)

@@ -21,6 +21,8 @@ from ldl.methods.torch_utils import pick, traced
 
 GATHERED_ROWS = 4096
 """Rows that go through all trees together by gathers."""
+ROWS_AT_ONCE = 4096
+"""Rows for which it is worth to bring all trees into the cache."""
 CACHED_FLOATS = 1 << 17
 """float32 numbers that fit into a core's cache beside a tree."""
 WORTH_A_THREAD = 20_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -16,7 +16,7 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import LogFormatter, ScalarFormatter
+from matplotlib.ticker import LogFormatter, MaxNLocator, ScalarFormatter
 
 from ldl.labels import LabelSpace
 
@@ -27,6 +27,9 @@ MOST_BARS = 100
 
 LONGEST_NAME = 24
 """Most letters of a name on an axis."""
+
+MOST_TICKS = 5
+"""Most intervals between the ticks of the vertical axis of small panels."""
 
 DPI = 120
 """Pixels per inch."""
@@ -88,7 +91,7 @@ def save(figure: Figure, path: Path) -> Path:
             text.set_usetex(False)
             text.set_parse_math(text in powers)
         if path.suffix == ".png":
-            FigureCanvasAgg(figure).print_png(path)  # ``savefig`` would draw twice
+            FigureCanvasAgg(figure).print_png(path, pil_kwargs={"compress_level": 1})  # ``savefig`` would draw twice
         else:
             figure.savefig(path)
     return path
@@ -153,9 +156,29 @@ def draw_distribution(
     axis.set_xlabel(labels.unit, fontsize=8)
 
 
-def set_probability_axis(axis: Axes, labels: LabelSpace, fontsize: float | None = None, named: bool = True) -> None:
+def set_probability_axis(axis: Axes, labels: LabelSpace, fontsize: float | None = None) -> None:
     """Begin the vertical axis of a distribution at 0 and name it, unless labels are a grid."""
     if labels.kind != "grid":
         axis.set_ylim(bottom=0)
-        if named:
-            axis.set_ylabel("probability", fontsize=fontsize)
+        axis.set_ylabel("probability", fontsize=fontsize)
+
+
+def draw_picture(axis: Axes, picture: np.ndarray) -> None:
+    """Draw an image, (H, W) grey or (H, W, 3), uint8, without axes."""
+    axis.imshow(picture, cmap="gray", vmin=0, vmax=255)
+    axis.set(xticks=[], yticks=[])  # the ticks of hidden axes are made, too
+    axis.set_axis_off()
+
+
+def share_scale(panels: Sequence[Axes], columns: int) -> None:
+    """Give drawn panels, in rows of ``columns``, one scale, and write its numbers and names at the outer panels."""
+    widths, heights = (np.array([get(panel) for panel in panels]) for get in (Axes.get_xlim, Axes.get_ylim))
+    for number, panel in enumerate(panels):
+        panel.set(xlim=(widths.min(), widths.max()), ylim=(heights.min(), heights.max()))
+        panel.yaxis.set_major_locator(MaxNLocator(MOST_TICKS))
+        if number < len(panels) - columns:  # another panel is below
+            panel.tick_params(labelbottom=False)
+            panel.set_xlabel("")
+        if number % columns:
+            panel.tick_params(labelleft=False)
+            panel.set_ylabel("")

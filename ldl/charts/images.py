@@ -14,6 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from ldl.charts.drawing import (
     PREDICTED,
     draw_distribution,
+    draw_picture,
     in_unit,
     legend_name,
     new_figure,
@@ -62,8 +63,7 @@ def photograph(
         right.tick_params(labelsize=7)
         several = f", {MOST_FACES} of {count} faces" if count > MOST_FACES else ""
         right.legend(fontsize=7, title=f"{labels.unit}{several}".removeprefix(", "), title_fontsize=7)
-    left.imshow(picture)
-    left.set_axis_off()
+    draw_picture(left, picture)
     for number, ((x0, y0, x1, y1), text) in enumerate(zip(boxes, texts)):
         color = f"C{number % 10}"
         left.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=color, linewidth=1.8))
@@ -180,13 +180,12 @@ def score_maps(
     # The centre of each square of the map is the corner of its window.
     extent = (-stride / 2, (columns - 0.5) * stride, (rows - 0.5) * stride, -stride / 2)
     for number, (upper, lower) in enumerate(axes.T):
-        upper.imshow(pictures[number], cmap="gray", vmin=0, vmax=255)
+        draw_picture(upper, pictures[number])
         image = lower.imshow(maps[number], cmap="viridis", vmin=maps.min(), vmax=maps.max(), extent=extent)
         for corners, marker, style in marks:
             y, x = corners[number]
             upper.add_patch(Rectangle((x - 0.5, y - 0.5), window, window, fill=False, linewidth=1.5, **style))
             lower.plot(x, y, marker=marker, color="white", markersize=5, fillstyle="none")
-        upper.set_axis_off()
         lower.tick_params(labelsize=6)
         if titles:
             upper.set_title(titles[number], fontsize=8)

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.charts.drawing import PREDICTED, TRUE, draw_distribution, new_figure, new_sheet, save, set_probability_axis
+from ldl.charts.drawing import (
+    PREDICTED,
+    TRUE,
+    draw_distribution,
+    draw_picture,
+    new_figure,
+    new_sheet,
+    save,
+    set_probability_axis,
+    share_scale,
+)
 from ldl.labels import LabelSpace
 
 MOST_LETTERS = 20
@@ -24,10 +34,8 @@ def distributions(path: Path, predicted: np.ndarray, target: np.ndarray, labels:
         draw_distribution(axis, p, labels, color=PREDICTED, label="predicted", filled=False)
         axis.set_title(title, fontsize=9)
         axis.tick_params(labelsize=8)
-        set_probability_axis(axis, labels, named=False)
-    if labels.kind != "grid":
-        for axis in axes[::3]:
-            axis.set_ylabel("probability", fontsize=8)
+        set_probability_axis(axis, labels, fontsize=8)
+    share_scale(axes, 3)
     legend = axes[0].legend(fontsize=8)
     if labels.kind == "grid":
         # In the legend every circle has the same size.
@@ -64,10 +72,9 @@ def faces(
         unused.set_visible(False)
     for number, ((left, right), title) in enumerate(zip(pairs, titles)):
         value, decoded = values[number], predicted_values[number]
-        left.imshow(pictures[number])
-        left.set_axis_off()
+        draw_picture(left, pictures[number])
         draw_distribution(right, predicted[number], labels, color=PREDICTED, label="distribution", filled=True)
-        set_probability_axis(right, labels, named=False)
+        set_probability_axis(right, labels, fontsize=8)
         right.tick_params(labelsize=7)
         right.axvline(value, color="0.15", linewidth=1.2, label="true")
         right.axvline(decoded, color=PREDICTED, linewidth=1.2, linestyle="--", label="predicted")
@@ -76,8 +83,7 @@ def faces(
         left.set_title(title[-MOST_LETTERS:], fontsize=8)
     handles, names = axes[0, 1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False)
-    for right in pairs[: len(pictures) : columns, 1]:
-        right.set_ylabel("probability", fontsize=8)
+    share_scale(pairs[: len(pictures), 1], columns)
     return save(figure, path)
 
 

@@ -62,11 +62,14 @@ def main(args: list[str] | None = None) -> None:
     if "--version" in words:
         print(f"ldl {importlib.metadata.version('ldl')}")
         sys.exit(0)
+    is_first = "ldl.run.main" not in sys.modules
     was_enabled = gc.isenabled()
     gc.disable()  # garbage collection takes a fifth of the time of the imports and frees nothing
     try:
         run = import_module("ldl.run.main")
     finally:
+        if is_first:
+            gc.freeze()  # what was imported stays, and every full collection would visit it again
         if was_enabled:
             gc.enable()
     run.main(args)

@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 import cv2
 import numpy as np
 import torch
-from scipy import ndimage
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample
 from typing_extensions import override
 
 from ldl.data.base import LDLDataModule, Loaded
@@ -84,8 +84,10 @@ class RotatedDigits(LDLDataModule):
         labels = LabelSpace.ordinal([self.step * k for k in range(-half, half + 1)], "degrees")
         digits = np.pad(load_digits().images / 16.0, ((0, 0), (2, 2), (2, 2))).repeat(self.turns, axis=0)
         angles = np.random.default_rng(self.turn_seed).uniform(-self.max_angle, self.max_angle, len(digits))
-        images = [ndimage.rotate(digit, angle, reshape=False, order=1) for digit, angle in zip(digits, angles)]
-        self.images = torch.tensor(np.stack(images), dtype=torch.float32).unsqueeze(1)
+        cos, sin, none = np.cos(np.deg2rad(angles)), np.sin(np.deg2rad(angles)), np.zeros(len(digits))
+        turns = torch.from_numpy(np.stack([cos, -sin, none, sin, cos, none], 1).reshape(-1, 2, 3))
+        grid = affine_grid(turns, [len(digits), 1, *digits.shape[1:]], align_corners=True)
+        self.images = grid_sample(torch.from_numpy(digits)[:, None], grid, align_corners=True).float()
         target = labels.encode(torch.tensor(angles, dtype=torch.float32), self.sigma)
         return Loaded(labels, {"target": target}, angles, np.arange(len(digits)) // self.turns)
 

@@ -93,7 +93,7 @@ class Parquet:
         """Return the entries of one column as text, (N,). Raises LDLError, with ``why``, if one is missing."""
         column = self.frame([name])[name]
         if column.dtype.kind in "iu":  # never missing
-            return column.to_numpy().astype(str)
+            return np.asarray(column.astype(str), object)
         entries = column.to_numpy(object)
         if why and (missing := np.array([not as_text(entry) for entry in entries], bool)).any():
             row = int(missing.argmax())

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from ldl import charts
-from ldl.charts.drawing import new_figure, save
+from ldl.charts.drawing import new_figure, new_sheet, save, share_scale
 from ldl.labels import LabelSpace
 
 RNG = np.random.default_rng(0)
@@ -58,3 +58,20 @@ def test_powers_of_ten_stay_powers(tmp_path: Path) -> None:
     powers, names = axis.get_yticklabels(), axis.get_xticklabels()
     assert powers and all(text.get_parse_math() for text in powers)
     assert names and not any(text.get_parse_math() for text in names)
+
+
+def test_panels_share_one_scale_with_its_numbers_at_the_outer_panels(tmp_path: Path) -> None:
+    figure, panels = new_sheet(5, 3, 2, 2)
+    for number, panel in enumerate(panels):
+        panel.plot([0, 1 + number], [0, 10 - number])
+        panel.set(xlabel="years", ylabel="share")
+    share_scale(panels, 3)
+    save(figure, tmp_path / "p.png")
+    assert len({(*panel.get_xlim(), *panel.get_ylim()) for panel in panels}) == 1
+    assert panels[0].get_xlim()[1] > 5 and panels[0].get_ylim()[1] > 10
+    named = [(panel.get_xlabel() != "", panel.get_ylabel() != "") for panel in panels]
+    # The third panel has none below it.
+    assert named == [(False, True), (False, False), (True, False), (True, True), (True, False)]
+    for panel, (below, beside) in zip(panels, named):
+        for axis, wanted in ((panel.xaxis, below), (panel.yaxis, beside)):
+            assert any(label.get_visible() for label in axis.get_ticklabels()) == wanted

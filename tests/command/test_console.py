@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import runpy
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -160,3 +161,19 @@ def test_a_run_from_before_protocols_is_tested_on_its_own_rows(table: Path, tmp_
     after = json.loads((tmp_path / "new" / "results.json").read_text())
     assert after["protocol"] == "random_kfold" and after["leaky"] is True
     assert after["mean"] == pytest.approx(before["mean"])
+
+
+def test_full_garbage_collections_leave_out_what_was_imported() -> None:
+    """Only once: what a program makes between two runs is freed as ever."""
+    program = """
+import gc
+from ldl.command import main
+counts = []
+for _ in range(2):
+    try:
+        main(["--help"])
+    except SystemExit:
+        counts.append(gc.get_freeze_count())
+assert gc.isenabled() and counts[0] >= counts[1] > 100_000, counts
+"""
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

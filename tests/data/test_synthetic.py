@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 from fakes import digit_images, face_releases
+from scipy import ndimage
+from sklearn.datasets import load_digits
 
-from ldl.data import MixedDigits, PosedFaces, ShiftedDigits, ShiftedFaces
+from ldl.data import MixedDigits, PosedFaces, RotatedDigits, ShiftedDigits, ShiftedFaces
 from ldl.data.synthetic import read_mnist
 from ldl.errors import LDLError
 
@@ -28,6 +30,14 @@ def _open(kind: type[Any], root: Path, **options: Any) -> Any:
     data = kind(root=str(root), **{"pictures": 40, "train_fraction": 0.25, **options})
     data.setup()
     return data
+
+
+def test_digits_are_rotated_as_scipy_does() -> None:
+    data = RotatedDigits(turns=1)
+    angles = data.load().values
+    digits = np.pad(load_digits().images / 16, ((0, 0), (2, 2), (2, 2)))
+    rotated = [ndimage.rotate(digit, angle, reshape=False, order=1) for digit, angle in zip(digits, angles)]
+    np.testing.assert_allclose(data.images[:, 0], rotated, atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", KINDS)

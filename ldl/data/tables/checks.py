@@ -36,9 +36,11 @@ def check_matrix(path: Path | str, role: str, array: Any, missing: bool = False)
     array = array if isinstance(array, RowFile) else numbers
     for start, block in blocks_of(array):
         # In float32, LARGEST would be infinite.
-        bad = ~((np.abs(block) <= np.float64(LARGEST)) | (missing & np.isnan(block)))
-        if bad.any():
-            index, column = np.argwhere(bad)[0]
+        good = np.abs(block) <= np.float64(LARGEST)
+        if missing:
+            good |= np.isnan(block)
+        if not good.all():
+            index, column = np.argwhere(~good)[0]
             source, row = origin(array, str(path), start + index)
             name = array.column(column) if isinstance(array, RowFile) else column
             raise LDLError(

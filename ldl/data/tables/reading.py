@@ -218,7 +218,7 @@ class TableReader:
         )
         if one_row_a_vote:
             return self._one_row_an_item(result, str(table.path))
-        if items is not None and groups is None and not pd.Index(items, dtype=object).is_unique:
+        if items is not None and groups is None and len(set(items.tolist())) < len(items):
             return replace(result, groups=items, keys=keys | {"group_key": roles.item})
         return result
 

@@ -49,13 +49,13 @@ def table(rows: int, features: int, labels: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(inputs), torch.from_numpy(scores).softmax(1).float()
 
 
-def fitted(head: Any, features: Tensor, target: Tensor, values: Tensor | None = None) -> Any:
-    """Build and fit a head, on two threads where it has an option for them."""
+def fitted(head: Any, features: Tensor, target: Tensor, values: Tensor | None = None, threads: int = 2) -> Any:
+    """Build and fit a head, on so many threads where it has an option for them."""
     from benchmarks.common.data import numbered
     from ldl.methods.rows import Rows
 
     if hasattr(head, "threads"):
-        head.threads = 2
+        head.threads = threads
     labels = LabelSpace.ordinal(range(target.shape[1])) if values is not None else numbered(target.shape[1])
     head.build(features.shape[-1], labels)
     head.fit(Rows(features, target, values), Collective())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -79,11 +80,11 @@ def boosted() -> Works:
 
 @case
 def boosted_random() -> Works:
-    """Boost 5 rounds of random thresholds, depth 10, on 100,000 rows of 30 features."""
+    """Boost 5 rounds of random thresholds, depth 10, on 100,000 rows of 30 features, on one thread."""
     from ldl.heads import BoostedTrees
 
     features, target = table(100_000, 30, 6)
-    return {OURS: lambda: fitted(BoostedTrees(rounds=5, depth=10, patience=None, seed=0), features, target)}
+    return {OURS: lambda: fitted(BoostedTrees(rounds=5, depth=10, patience=None, seed=0), features, target, threads=1)}
 
 
 @case
@@ -122,6 +123,23 @@ def ldlf() -> Works:
             head.update(Collective())
 
     return {OURS: lambda: train(LDLF(trees=5, depth=7, outputs=64, batches=30)), "softmax": lambda: train(Softmax())}
+
+
+@case
+def sparse_table() -> Works:
+    """Take 10 training steps of the network ``Tabular`` on 256 rows of 2,000 features, 1% of which are not 0."""
+    from ldl.backbones import Tabular
+
+    rows = torch.from_numpy((np.random.default_rng(0).random((256, 2000)) < 0.01).astype(np.float32))
+    backbone = Tabular()
+    backbone.build((2000,))
+    backbone.train()
+
+    def learn(features: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        for _ in range(10):
+            features(rows).square().mean().backward()
+
+    return {OURS: lambda: learn(backbone), "all entries": lambda: learn(backbone.network)}
 
 
 @case

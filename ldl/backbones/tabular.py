@@ -10,6 +10,7 @@ import rtdl_num_embeddings
 import tabm
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
 from ldl.backbones.base import Backbone
 from ldl.errors import LDLError
@@ -20,6 +21,8 @@ FEW_NUMBERS = 0.1
 """Largest share of numbers among the features with which they get embeddings by the rule for None."""
 EMBEDDING = 8
 """Width of these embeddings."""
+SPARSE = 0.05
+"""Largest share of inputs other than 0 with which the first layer learns from these entries alone."""
 
 
 @options
@@ -104,8 +107,27 @@ class Tabular(Backbone):
         if self.embeddings is not None:
             embedded = self.embeddings(inputs.index_select(1, self.numbers))
             inputs = torch.cat([inputs, embedded.flatten(1)], 1)
-        features: Tensor = self.network(inputs)
+        if self.training and inputs.count_nonzero() <= SPARSE * inputs.numel():
+            features: Tensor = self.network[3:](self._sum_entries(inputs))
+        else:
+            features = self.network(inputs)
         return features
+
+    def _sum_entries(self, inputs: Tensor) -> Tensor:
+        """Return the outputs (B, k, H) of the first layer for inputs (B, F), without multiplying by entries of 0."""
+        dropout, layer = self.network[1], self.network[2]
+        assert isinstance(layer, tabm.LinearBatchEnsemble)
+        rows, columns = inputs.nonzero(as_tuple=True)
+        entries = dropout(inputs[rows, columns].expand(self.members, -1)) * layer.r[:, columns]
+        counts = rows.bincount(minlength=len(inputs)).repeat(self.members)
+        sums = embedding_bag(
+            columns.repeat(self.members),
+            layer.weight.t().contiguous(),
+            counts.cumsum(0) - counts,
+            mode="sum",
+            per_sample_weights=entries.flatten(),
+        )
+        return sums.unflatten(0, (self.members, -1)).transpose(0, 1) * layer.s + layer.bias
 
     def complete_state(self, state: dict[str, Any], prefix: str) -> None:
         """Give the network the embeddings of a saved state. Raises LDLError for a damaged one."""

@@ -145,8 +145,8 @@ class Calibrate(pl.Callback):
         if 0 < self._units < LEAST_UNITS:
             units, otherwise = ("groups", ", or take model.conformal rows") if self._grouped else ("rows", "")
             rank_zero_warn(
-                f"intervals and sets stay as predicted: {self._units} validation {units} are too few to calibrate them "
-                f"({LEAST_UNITS} are needed for 90%); raise data.val_fraction{otherwise}"
+                f"intervals and sets stay as predicted: too few validation {units} to calibrate them, {self._units} of "
+                f"the {LEAST_UNITS} that 90% needs; raise data.val_fraction{otherwise}"
             )
         elif self._units and pl_module.calibration is None:
             rank_zero_warn(

@@ -170,7 +170,7 @@ def draw_picture(axis: Axes, picture: np.ndarray) -> None:
     axis.set_axis_off()
 
 
-def share_scale(panels: Sequence[Axes], columns: int) -> None:
+def share_scale(panels: Sequence[Axes] | np.ndarray, columns: int) -> None:
     """Give drawn panels, in rows of ``columns``, one scale, and write its numbers and names at the outer panels."""
     widths, heights = (np.array([get(panel) for panel in panels]) for get in (Axes.get_xlim, Axes.get_ylim))
     for number, panel in enumerate(panels):

@@ -48,6 +48,40 @@ def test_members_follow_the_definition_in_float64() -> None:
     assert bool((layer.s == 1).all())
 
 
+def test_the_first_layer_learns_the_same_from_few_entries_alone() -> None:
+    torch.manual_seed(0)
+    rows = torch.zeros(7, 60, dtype=torch.float64)
+    rows[[0, 0, 2, 6, 5], [3, 41, 41, 0, 59]] = torch.tensor([1, -2, 0.5, 1, 3], dtype=torch.float64)
+    found = []
+    for inputs in (rows, rows + 1e-300):  # of the second, no entry is 0
+        backbone = built(rows, embedding=0, dropout=0, feature_dropout=0).double().train()
+        backbone.load_state_dict(found[0][0] if found else backbone.state_dict())
+        inputs = inputs.requires_grad_()
+        features = backbone(inputs)
+        features.square().sum().backward()
+        gradients = [parameter.grad for parameter in backbone.parameters()]
+        found.append((backbone.state_dict(), features, inputs.grad, gradients))
+    (_, sparse, sparse_inputs, sparse_gradients), (_, dense, dense_inputs, gradients) = found
+    torch.testing.assert_close(sparse, dense)
+    torch.testing.assert_close(sparse_gradients, gradients)
+    torch.testing.assert_close(sparse_inputs[rows != 0], dense_inputs[rows != 0])
+
+
+def test_dropout_of_few_entries_is_of_every_member_apart() -> None:
+    rows = torch.zeros(400, 60)
+    rows[:, 7] = 1
+    backbone = built(rows, embedding=0, dropout=0, feature_dropout=0.25).train()
+    layer = backbone.network[2]
+    with torch.no_grad():
+        outputs = backbone._sum_entries(rows)
+    kept = (outputs != layer.bias).any(-1)
+    assert kept.float().mean(0).tolist() == pytest.approx([0.75] * 3, abs=0.1)
+    assert not torch.equal(kept[:, 0], kept[:, 1])
+    # What is kept is divided by the share that is.
+    expected = (layer.weight[:, 7] * layer.r[:, 7:8] / 0.75 * layer.s + layer.bias).expand(400, -1, -1)
+    torch.testing.assert_close(outputs[kept], expected[kept])
+
+
 def test_embeddings_are_of_numbers_and_only_where_these_are_few() -> None:
     assert built().numbers.tolist() == [28, 29]
     assert built(ROWS[:, 20:]).numbers.tolist() == []  # two of ten features

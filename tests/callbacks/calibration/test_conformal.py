@@ -182,14 +182,14 @@ def test_what_was_not_validated_has_none(tmp_path: Path, ages: Path) -> None:
 def test_too_few_rows_are_more_of_them_at_best(tmp_path: Path, ages: Path) -> None:
     np.savez(tmp_path / "few.npz", **{name: column[:40] for name, column in np.load(ages).items() if name != "person"})
     data = TabularValues(path=str(tmp_path / "few.npz"), step=1.0, sigma=2.0, val_fraction=0.1)
-    with pytest.warns(UserWarning, match=r"^intervals .*: \d validation rows are too few .*; raise data.val_fraction$"):
+    with pytest.warns(UserWarning, match=r"^intervals .*: too few validation rows .*, \d of the 9 .*; raise data"):
         fitted(tmp_path, data, MeanPredictor())
 
 
 def test_too_few_persons_calibrate_nothing(tmp_path: Path, ages: Path) -> None:
     data = table(ages)
     data.val_fraction = 0.1
-    with pytest.warns(UserWarning, match="5 validation groups are too few.*, or take model.conformal rows$"):
+    with pytest.warns(UserWarning, match="too few validation groups .*, 5 of the 9 .*, or take model.conformal rows$"):
         _, task = fitted(tmp_path, data, MeanPredictor())
     assert task.calibration is None
     assert fitted(tmp_path, data, MeanPredictor(), conformal="rows")[1].calibration is not None

@@ -175,7 +175,7 @@ def share_scale(panels: Sequence[Axes] | np.ndarray, columns: int) -> None:
     widths, heights = (np.array([get(panel) for panel in panels]) for get in (Axes.get_xlim, Axes.get_ylim))
     for number, panel in enumerate(panels):
         panel.set(xlim=(widths.min(), widths.max()), ylim=(heights.min(), heights.max()))
-        panel.yaxis.set_major_locator(MaxNLocator(MOST_TICKS))
+        panel.yaxis.set_major_locator(MaxNLocator(MOST_TICKS, steps=[1, 2, 2.5, 5, 10]))
         if number < len(panels) - columns:  # another panel is below
             panel.tick_params(labelbottom=False)
             panel.set_xlabel("")

@@ -58,7 +58,12 @@ def restored_on_error(estimator: object) -> Iterator[None]:
 
 
 def make_head(head: Head | str) -> Head:
-    """Return a copy of a head that is not built, or a head by class name with its defaults; it must take rows.
+    """Return a copy of :func:`find_head`. Raises LDLError."""
+    return copy.deepcopy(find_head(head))
+
+
+def find_head(head: Head | str) -> Head:
+    """Return a head that is not built, or a head by class name with its defaults; it must take rows.
 
     Names are those of the command line: heads of ldl, of plugins and of imported modules. Raises LDLError.
     """
@@ -69,7 +74,7 @@ def make_head(head: Head | str) -> Head:
         raise LDLError(f"head {name} is built already; give a new one, {name}(...), which every fit copies")
     if isinstance(head, ImageHead) or head.takes_bags:
         raise LDLError(f"head {name} takes {'images' if isinstance(head, ImageHead) else 'bags'}, and X has rows")
-    return copy.deepcopy(head)
+    return head
 
 
 def takes_missing(head: Any) -> bool:
@@ -79,9 +84,9 @@ def takes_missing(head: Any) -> bool:
 
 
 def _or_none(head: Any) -> Head | None:
-    """Return the result of :func:`make_head`, or None if it raises an error."""
+    """Return the result of :func:`find_head`, or None if it raises an error."""
     try:
-        return make_head(head)
+        return find_head(head)
     except (LDLError, TypeError):
         return None
 

@@ -245,7 +245,9 @@ class Predictor:
         with warnings.catch_warnings():
             # A step computes intervals of all levels; ``Predictions`` warns about the chosen one.
             warnings.filterwarnings("ignore", message="level .* calibration rows or groups")
-            outputs = self.task.eval().predict_step(batch, 0)
+            if self.task.training:  # setting the mode of all modules takes longer than the prediction of a row
+                self.task.eval()
+            outputs = self.task.predict_step(batch, 0)
         return {name: column.float().cpu().numpy() for name, column in outputs.items() if name != "index"}
 
     def _inputs(self, instances: Any, faces: pictures.Points, detector: str | Path | Detector | None) -> Inputs:

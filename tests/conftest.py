@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import warnings
@@ -47,6 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: _place(vars(item.getparent(pytest.Module).obj), item.path in slow))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of full garbage collections, which would visit it again and again."""
+    gc.freeze()
 
 
 def _place(names: dict[str, Any], slow: bool) -> int:

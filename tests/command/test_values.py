@@ -59,8 +59,9 @@ def made(*args: str) -> EveryType:
     """The object of a command line, which that of its dumped configuration equals."""
     config = parse_anew([*BASE, *args])
     data = config.instantiate("data")
-    assert parse_anew(["-c", config.text()]).text() == config.text()
-    other = parse_anew(["-c", config.text()]).instantiate("data")
+    again = parse_anew(["-c", config.text()])
+    assert again.text() == config.text()
+    other = again.instantiate("data")
     assert all(same(getattr(data, name), getattr(other, name)) for name in NAMES)
     assert all(type(getattr(data, name)) is not Quoted for name in NAMES)
     return data  # type: ignore[return-value]

@@ -50,7 +50,7 @@ def table(rows: int, features: int, labels: int) -> tuple[Tensor, Tensor]:
 
 
 def fitted(head: Any, features: Tensor, target: Tensor, values: Tensor | None = None, threads: int = 2) -> Any:
-    """Build and fit a head, on so many threads where it has an option for them."""
+    """Build and fit a head, on ``threads`` threads if it has an option for them."""
     from benchmarks.common.data import numbered
     from ldl.methods.rows import Rows
 

@@ -67,6 +67,16 @@ def test_the_first_layer_learns_the_same_from_few_entries_alone() -> None:
     torch.testing.assert_close(sparse_inputs[rows != 0], dense_inputs[rows != 0])
 
 
+def test_embeddings_that_are_0_learn_from_few_entries() -> None:
+    rows = torch.cat([torch.zeros(40, 400), torch.linspace(-1, 1, 40).unsqueeze(1)], 1)
+    backbone = built(rows, embedding=1).train()
+    with torch.no_grad():
+        for parameter in backbone.embeddings.parameters():
+            parameter.zero_()
+    backbone(rows).square().sum().backward()
+    assert any(parameter.grad.abs().sum() > 0 for parameter in backbone.embeddings.parameters())
+
+
 def test_dropout_of_few_entries_is_of_every_member_apart() -> None:
     rows = torch.zeros(400, 60)
     rows[:, 7] = 1

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fakes.pages import BLOCK, FENCE, anchors_of, fences_of
-from fakes.paths import ROOT, load_script
+from fakes.paths import CONFIGS, ROOT, load_script
 from fakes.user_inputs import MOST, compare
 
 from benchmarks import annotators, summary
@@ -401,6 +401,13 @@ def test_stored_results_are_of_the_present_heads(name: str) -> None:
     }
     with (ROOT / "benchmarks" / "tables" / "jobs" / f"{name}.csv").open(newline="") as file:
         assert {(row["method"], row["spec"]) for row in csv.DictReader(file)} == now
+
+
+@pytest.mark.parametrize("name", ["pool", "tabular"])
+def test_the_measured_pool_is_the_one_of_the_run(name: str) -> None:
+    method = yaml.safe_load((ROOT / "benchmarks" / "tables" / f"{name}.yaml").read_text())["methods"]["Pool"]
+    run, head = (yaml.safe_load((CONFIGS / f"{path}.yaml").read_text()) for path in ("runs/tabular/pool", "heads/pool"))
+    assert method == run["model"]["head"] == head["model"]["head"]
 
 
 def test_every_measure_is_explained() -> None:

@@ -37,6 +37,8 @@ class Tabular(Backbone):
     A number, in contrast to a feature of two numbers, can have an embedding beside it: a line and a piecewise linear
     function with knots at quantiles of the training rows (Gorishniy, Rubachev & Babenko, NeurIPS 2022).
 
+    A feature of two numbers, such as a word or a category, counts the less the fewer rows it was learned from.
+
     The first layer learns from batches with few entries other than 0, such as bags of words, by these entries alone,
     which gives the same sums in less time.
 
@@ -48,8 +50,11 @@ class Tabular(Backbone):
         embedding: Width of the embedding of a number; 0 for none. None takes 8 if at most a tenth of the features are
             numbers, as in tables of many categories. In other tables they overfit.
         bins: Largest number of pieces of an embedding.
+        shrinkage: Features of two numbers are multiplied by n / (n + shrinkage), where n of the training rows, or of
+            10,000 of them, have the rarer number. 0 takes all features as they are.
 
     Attributes:
+        factors: (F,) what the features are multiplied by.
         numbers: (M,) the features that have embeddings.
         edges: (M, E) the ends of their pieces, rising; the last one is repeated where a number has fewer pieces.
 
@@ -65,6 +70,7 @@ class Tabular(Backbone):
 
     gives_members: ClassVar[bool] = True
     learns_inputs: ClassVar[bool] = True
+    factors: Tensor = buffer()
     numbers: Tensor = buffer()
     edges: Tensor = buffer()
     embeddings: nn.Module | None = buffer()
@@ -76,6 +82,7 @@ class Tabular(Backbone):
     feature_dropout: float = option(default=0.1, least=0, below=1)
     embedding: int | None = option(default=None, least=0, most=1024, null="8 if numbers are few among the features")
     bins: int = option(default=48, least=2, most=4096)
+    shrinkage: float = option(default=20.0, least=0)
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for rows of features, without embeddings. Raises LDLError for other inputs."""
@@ -87,18 +94,23 @@ class Tabular(Backbone):
             raise LDLError("Tabular.hidden is empty; give the width of a layer, such as [256], or use Identity")
         self._features = input_shape[0]
         self._chooses_numbers = True
+        self.register_buffer("factors", torch.ones(self._features))
         self.register_buffer("numbers", torch.empty(0, dtype=torch.long))
         self.register_buffer("edges", torch.empty(0, 2))
         self.embeddings, self.network = None, self._make_layers()
         return self.hidden[-1]
 
     def learn_inputs(self, rows: Tensor) -> None:
-        """Choose the embeddings, unless the network has learned before or was loaded."""
+        """Choose the factors and the embeddings, unless the network has learned before or was loaded."""
         if not self._chooses_numbers:
             return
         self._chooses_numbers = False
         ordered = rows.sort(0).values
-        numbers = ((ordered.diff(dim=0) > 0).sum(0) > 1).nonzero().flatten()
+        steps = (ordered.diff(dim=0) > 0).sum(0)
+        lower = (rows == ordered[0]).sum(0)
+        rarer = torch.minimum(lower, len(rows) - lower)
+        self.factors = torch.where(steps == 1, rarer / (rarer + self.shrinkage), 1.0).to(rows.dtype)
+        numbers = (steps > 1).nonzero().flatten()
         few = len(numbers) <= FEW_NUMBERS * self._features
         if len(numbers) and (few if self.embedding is None else self.embedding):
             levels = torch.linspace(0, 1, self.bins + 1, dtype=rows.dtype)
@@ -107,6 +119,7 @@ class Tabular(Backbone):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map rows (B, F) to the features (B, k, H) of the members."""
+        inputs = inputs * self.factors
         if self.embeddings is not None:
             embedded = self.embeddings(inputs.index_select(1, self.numbers))
             inputs = torch.cat([inputs, embedded.flatten(1)], 1)
@@ -166,7 +179,8 @@ class Tabular(Backbone):
             self._check_numbers()
 
     def _check_numbers(self) -> None:
-        check_buffers(self, {"numbers": "M: 0 <= number < F", "edges": "M E: finite"}, F=self._features)
+        rules = {"factors": "F: finite", "numbers": "M: 0 <= number < F", "edges": "M E: finite"}
+        check_buffers(self, rules, F=self._features)
         steps = self.edges.diff(dim=1)
         if not bool((steps >= 0).all() and (steps > 0).any(1).all()):
             refuse(self, "edges", "holds pieces that end before they begin, or none")

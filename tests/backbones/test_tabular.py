@@ -109,6 +109,17 @@ def test_pieces_end_at_quantiles_and_begin_as_a_line() -> None:
     torch.testing.assert_close(steps, steps[:1].expand_as(steps))
 
 
+def test_features_count_by_the_rows_of_their_rarer_number() -> None:
+    """n / (n + 20) for a feature of two numbers, whichever is the rarer one; numbers and constants as they are."""
+    rows = torch.randn(40, 4)
+    rows[:, 0], rows[:, 1], rows[:, 2] = (torch.arange(40) < 5) * 1.0, (torch.arange(40) < 30) * 2.0 - 1.0, 7.0
+    whole, shrunk = built(rows, shrinkage=0), built(rows)
+    factors = torch.tensor([5 / 25, 10 / 30, 1.0, 1.0])
+    assert torch.equal(whole.factors, torch.ones(4)) and torch.equal(shrunk.factors, factors)
+    shrunk.load_state_dict({**whole.state_dict(), "factors": factors})
+    assert torch.equal(shrunk(rows), whole(rows * factors))
+
+
 def test_learning_twice_changes_nothing() -> None:
     backbone = built()
     before = {name: tensor.clone() for name, tensor in backbone.state_dict().items()}
@@ -129,6 +140,7 @@ def test_a_state_brings_its_embeddings() -> None:
 @pytest.mark.parametrize(
     "name, change, words",
     [
+        ("factors", lambda held: held / 0, "factors holds inf, not a finite number"),
         ("numbers", lambda held: held + 2, "numbers holds 30, which is not in 0..29"),
         ("edges", lambda held: held.flip(1), "edges holds pieces that end before they begin"),
         ("edges", lambda held: torch.full_like(held, torch.nan), "edges holds nan, not a finite number"),

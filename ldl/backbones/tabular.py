@@ -150,12 +150,12 @@ class Tabular(Backbone):
     def complete_state(self, state: dict[str, Any], prefix: str) -> None:
         """Give the network the embeddings of a saved state. Raises LDLError for a damaged one."""
         saved = {name.removeprefix(prefix): held for name, held in state.items() if name.startswith(prefix)}
-        if not saved.keys() >= {"numbers", "edges"}:
+        if not saved.keys() >= {"factors", "numbers", "edges"}:
             return
         self._chooses_numbers = False
         if saved["numbers"].shape == self.numbers.shape:
             return
-        self.numbers, self.edges = saved["numbers"], saved["edges"]
+        self.factors, self.numbers, self.edges = saved["factors"], saved["numbers"], saved["edges"]
         self._check_numbers()
         pieces, weight = max(len(row.unique()) for row in self.edges) - 1, saved.get("embeddings.linear.weight")
         if weight is None or weight.shape != (len(self.numbers), pieces, self._size):

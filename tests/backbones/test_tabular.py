@@ -137,6 +137,18 @@ def test_a_state_brings_its_embeddings() -> None:
     torch.testing.assert_close(second.eval()(ROWS), first(ROWS))
 
 
+def test_a_checkpoint_brings_them_to_a_backbone_without_memory() -> None:
+    """Checkpoints are compared with a task on the device ``meta``, whose tensors have no numbers yet."""
+    first = built()
+    with torch.device("meta"):
+        second = Tabular(members=3, hidden=[5], bins=4)
+        second.build((30,))
+    second.complete_state(first.state_dict(), "")
+    assert {name: held.shape for name, held in second.state_dict().items()} == {
+        name: held.shape for name, held in first.state_dict().items()
+    }
+
+
 @pytest.mark.parametrize(
     "name, change, words",
     [

@@ -148,7 +148,7 @@ class Tabular(Backbone):
         return sums.unflatten(0, (self.members, -1)).transpose(0, 1) * layer.s + layer.bias
 
     def complete_state(self, state: dict[str, Any], prefix: str) -> None:
-        """Give the network the embeddings of a saved state. Raises LDLError for a damaged one."""
+        """Give the network the factors and the embeddings of a saved state. Raises LDLError for a damaged one."""
         saved = {name.removeprefix(prefix): held for name, held in state.items() if name.startswith(prefix)}
         if not saved.keys() >= {"factors", "numbers", "edges"}:
             return
@@ -156,7 +156,7 @@ class Tabular(Backbone):
         if saved["numbers"].shape == self.numbers.shape:
             return
         self.factors, self.numbers, self.edges = saved["factors"], saved["numbers"], saved["edges"]
-        self._check_numbers()
+        self._check_learned()
         pieces, weight = max(len(row.unique()) for row in self.edges) - 1, saved.get("embeddings.linear.weight")
         if weight is None or weight.shape != (len(self.numbers), pieces, self._size):
             refuse(self, "embeddings.linear.weight", f"is not of {len(self.numbers)} numbers in {pieces} pieces")
@@ -176,9 +176,9 @@ class Tabular(Backbone):
         """Raise LDLError for an invalid loaded state, such as pieces without a length."""
         super().check_state()
         if "numbers" in self._buffers:  # not in the unbuilt backbone that Trained copies
-            self._check_numbers()
+            self._check_learned()
 
-    def _check_numbers(self) -> None:
+    def _check_learned(self) -> None:
         rules = {"factors": "F: finite", "numbers": "M: 0 <= number < F", "edges": "M E: finite"}
         check_buffers(self, rules, F=self._features)
         steps = self.edges.diff(dim=1)

@@ -1,7 +1,8 @@
-"""Competing packages of benchmarks/tables learn distributions; packages that are not installed are skipped."""
+"""Methods of benchmarks/tables can be made small, and competing packages learn distributions, where installed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import torch
 import yaml
 
 from benchmarks.tables.columns import Column
-from benchmarks.tables.methods import Method, OnSet, quickened
+from benchmarks.tables.methods import LARGEST, Method, OnSet, make_head, quickened
 from benchmarks.tables.networks import TabM
+from ldl.spec import to_spec
 
 TABLES = Path(__file__).resolve().parents[1] / "benchmarks" / "tables"
 FEATURES, LABELS = 6, 4
@@ -52,10 +54,39 @@ def test_tabm_repeats_by_its_seed() -> None:
     assert not np.array_equal(predictions[0], predictions[2])
 
 
+def methods_of(config: str) -> list[Method]:
+    entries = yaml.safe_load((TABLES / f"{config}.yaml").read_text(encoding="utf-8"))["methods"]
+    return [Method(name, **entry) for name, entry in entries.items()]
+
+
+def sizes_in(spec: object) -> Iterator[tuple[str, int]]:
+    """Yield the arguments, at any depth of a specification, whose small form is limited."""
+    if isinstance(spec, list):
+        yield from (size for part in spec for size in sizes_in(part))
+    if isinstance(spec, dict):
+        for name, value in spec.items():
+            if name in LARGEST and isinstance(value, int):
+                yield name, value
+            yield from sizes_in(value)
+
+
+@pytest.mark.parametrize("config", ["tabular", "pool", "recent"])
+def test_every_method_has_a_small_form(config: str) -> None:
+    for method in methods_of(config):
+        small = quickened(method)
+        if small.is_head:
+            made = to_spec(make_head({"class_path": small.class_path, "init_args": small.init_args}))
+            assert all(size <= LARGEST[name] for name, size in sizes_in(made)), method.name
+
+
+def test_a_class_that_is_not_found_is_named() -> None:
+    with pytest.raises(ImportError, match="class_path 'Tabula' is neither a head or backbone of ldl nor a path"):
+        make_head({"class_path": "Trained", "init_args": {"backbone": {"class_path": "Tabula"}}})
+
+
 def competing_methods() -> list[Method]:
-    """Return the methods of both configurations that are no heads of ldl and no part of scikit-learn."""
-    entries = [yaml.safe_load((TABLES / f"{name}.yaml").read_text())["methods"] for name in ("tabular", "recent")]
-    methods = [Method(name, **entry) for methods in entries for name, entry in methods.items()]
+    """Return the methods that are no heads of ldl and no part of scikit-learn."""
+    methods = methods_of("tabular") + methods_of("recent")
     return [method for method in methods if not method.is_head and not method.class_path.startswith("sklearn.")]
 
 

@@ -155,8 +155,7 @@ def make_head(spec: Any) -> Any:
     if not isinstance(spec, dict) or "class_path" not in spec:
         return spec
     arguments = {name: make_head(value) for name, value in spec.get("init_args", {}).items()}
-    package = ldl.heads if hasattr(ldl.heads, spec["class_path"]) else ldl.backbones
-    return getattr(package, spec["class_path"])(**arguments)
+    return _find_class(spec["class_path"])(**arguments)
 
 
 def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
@@ -196,10 +195,13 @@ def _fit_package(
 
 
 def _find_class(class_path: str) -> Any:
-    """Return a head of ldl by its name, or any class by its path. Raises ImportError, AttributeError."""
-    if hasattr(ldl.heads, class_path):
-        return getattr(ldl.heads, class_path)
+    """Return a head or backbone of ldl by its name, or any class by its path. Raises ImportError, AttributeError."""
+    for package in (ldl.heads, ldl.backbones):
+        if hasattr(package, class_path):
+            return getattr(package, class_path)
     module, _, name = class_path.rpartition(".")
+    if not module:
+        raise ImportError(f"class_path '{class_path}' is neither a head or backbone of ldl nor a path; name its module")
     return getattr(importlib.import_module(module), name)
 
 

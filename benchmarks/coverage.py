@@ -60,11 +60,11 @@ HEADS: dict[str, Callable[[], FittedHead]] = {
 WAYS = {
     "plain": "nothing",
     "split": "rows of the calibration set",
-    "split, groups": "hierarchical: groups of it",
+    "split, groups": "groups of it",
     "split, a row a group": "one row of each of its groups, at random",
     "cross, one model": "rows, out of fold, with the model of all",
-    "cross, one model, groups": "hierarchical, out of fold, with the model of all",
-    "cross, groups": "CV+, hierarchical: the models of all folds",
+    "cross, one model, groups": "groups, out of fold, with the model of all",
+    "cross, groups": "CV+, groups: the models of all folds",
 }
 """Ways to calibrate. The first two are for all sets, the others for sets with groups and values."""
 

@@ -15,9 +15,8 @@ from ldl.methods.conformal.scores import (
     label_scores,
     line_intervals,
     marginals,
-    units_of,
-    weights_of,
 )
+from ldl.methods.conformal.units import units_of, weights_of
 
 
 @dataclass(frozen=True)

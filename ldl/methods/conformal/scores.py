@@ -18,8 +18,8 @@ import numpy as np
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.methods.conformal.units import one_score_a_unit, units_of, weights_of
 from ldl.moved import old_names
-from ldl.protocols import distinct
 from ldl.validation.checkpoint import MAX_SCORES
 
 __getattr__ = old_names(__name__)
@@ -29,10 +29,11 @@ __getattr__ = old_names(__name__)
 class Scores:
     """Scores of the truth in calibration rows, which must be exchangeable with later rows.
 
-    The exchangeable units are rows, or groups such as subjects, whose rows then share a weight of 1.
+    The exchangeable units are rows, or groups such as subjects. Where units have several scores, of rows or of the
+    labels of a true distribution, these are the scores of :func:`.units.one_score_a_unit`.
 
     Attributes:
-        score: (M,) rising.
+        score: (M,) rising, one a unit, or fewer.
         weight: (M,) above 0; they sum to ``units``.
         units: Number of rows or groups, at least 1.
     """
@@ -67,18 +68,18 @@ class Scores:
         if mass is not None:
             mass = np.asarray(mass, dtype=np.float64)
             rows = rows[:, None] * mass / mass.sum(1, keepdims=True)
-        score, weight = scores[rows > 0].astype(np.float64), rows[rows > 0]
+            unit = np.broadcast_to(unit[:, None], rows.shape)
+        score, weight, unit = scores[rows > 0].astype(np.float64), rows[rows > 0], unit[rows > 0]
+        if len(score) > len(np.unique(unit)):
+            score, weight = one_score_a_unit(score, weight, unit), np.ones(len(size))
         order = np.argsort(score, kind="stable")
         return cls(*_thin(score[order], weight[order]), len(size))
 
     def threshold(self, level: float) -> float:
         """Return the least score that the next truth does not exceed with a probability of at least ``level``.
 
-        It is the least t with W(t) + 1 <= (1 - level) (units + 1), where W(t) is the weight of the scores above t. For
-        rows, this is the score of rank ceil(level (n + 1)), which is exact (Vovk et al. 2005; Lei et al., JASA 2018).
-        With true distributions, conformal risk control bounds the mean share of their mass that a set misses
-        (Angelopoulos et al., ICLR 2024). With groups, it is hierarchical conformal prediction (Lee, Barber & Willett
-        2023) for a random row of a new group.
+        It is the least t with W(t) + 1 <= (1 - level) (units + 1), where W(t) is the weight of the scores above t: the
+        score of rank ceil(level (units + 1)), which is exact for rows (Vovk et al. 2005; Lei et al., JASA 2018).
 
         Returns:
             A score; infinity with fewer than level / (1 - level) units.
@@ -90,25 +91,6 @@ class Scores:
         above = self.weight.sum() - self.weight.cumsum()
         enough = above + 1 <= (1 - level) * (self.units + 1) + 1e-9 * self.units
         return float(self.score[enough.argmax()]) if enough.any() else np.inf
-
-
-def units_of(rows: int, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unit of every row, (rows,) from 0, and the sizes of the units. Raises LDLError for another shape."""
-    if groups is None:
-        return np.arange(rows), np.ones(rows, np.int64)
-    if (shape := np.shape(groups)) != (rows,):
-        raise LDLError(f"groups {shape} must name a group of every row, ({rows},)")
-    _, unit, size = distinct(groups, return_inverse=True, return_counts=True)
-    return unit, size
-
-
-def weights_of(unit: np.ndarray, size: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Return the weight of every row in its unit, (N,): 1 a unit, or in proportion to weights, the sum of units."""
-    rows: np.ndarray = 1 / size[unit]
-    if weight is None or not (weight != weight[0]).any():
-        return rows
-    rows = rows * weight.astype(np.float64)
-    return rows * (len(size) / rows.sum())
 
 
 def check_level(level: float) -> None:

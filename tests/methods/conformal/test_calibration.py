@@ -32,6 +32,12 @@ def covered(ends: np.ndarray, value: np.ndarray) -> np.ndarray:
     return (ends[..., 0] <= value) & (value <= ends[..., 1])
 
 
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less time for many calibrations by groups; the mean coverage is then determined to 0.2 points."""
+    monkeypatch.setattr("ldl.methods.conformal.units.DRAWN_SCORES", 50_000)
+
+
 @pytest.mark.parametrize(("rows", "level"), [(39, 0.9), (50, 0.8), (9, 0.5)])
 def test_split_intervals_have_the_exact_coverage(rows: int, level: float) -> None:
     rng = np.random.default_rng(0)
@@ -47,16 +53,17 @@ def test_split_intervals_have_the_exact_coverage(rows: int, level: float) -> Non
     assert np.mean(bare) < 0.5
 
 
-def test_persons_need_their_own_calibration() -> None:
-    """Of a row of a new person, where errors of a person go together: by rows it is held too rarely, not by persons."""
+def test_persons_need_their_own_calibration(few_draws: None) -> None:
+    """Of new persons, where errors of a person go together: by rows they are held too rarely, by persons as stated."""
     rng = np.random.default_rng(0)
     rows, persons = [], []
     for _ in range(400):
         p, value, group = ages(90, rng, persons=9)
-        q, true, _ = ages(1, rng)
-        rows.append(covered(Conformal.fit(AGES, p, value).interval(q, 0.9), true)[0])
-        persons.append(covered(Conformal.fit(AGES, p, value, group).interval(q, 0.9), true)[0])
-    assert np.mean(persons) > 0.9 > 0.89 > np.mean(rows)
+        q, true, _ = ages(200, rng)
+        rows.append(covered(Conformal.fit(AGES, p, value).interval(q, 0.9), true).mean())
+        persons.append(covered(Conformal.fit(AGES, p, value, group).interval(q, 0.9), true).mean())
+    error = np.std(persons) / 400**0.5
+    assert np.mean(persons) == pytest.approx(0.9, abs=3 * error) and np.mean(rows) < 0.9 - 4 * error
 
 
 def test_every_axis_of_a_grid_has_its_own() -> None:
@@ -77,7 +84,7 @@ def test_every_axis_of_a_grid_has_its_own() -> None:
 
 
 @pytest.mark.parametrize("soft", [True, False])
-def test_sets_hold_the_true_mass(soft: bool) -> None:
+def test_sets_hold_the_true_mass(soft: bool, few_draws: None) -> None:
     rng = np.random.default_rng(0)
     held, sizes = [], []
     for _ in range(150):
@@ -88,7 +95,7 @@ def test_sets_hold_the_true_mass(soft: bool) -> None:
         found = Conformal.fit(NAMES, p[:59], true[:59]).label_set(p[59:], 0.8)
         held.append((true[59:] * found).sum(1).mean())
         sizes.append(found.sum(1).mean())
-    assert 0.79 <= np.mean(held) <= 0.85 and np.mean(sizes) < 4.5
+    assert np.mean(held) == pytest.approx(0.8, abs=3 * np.std(held) / 150**0.5) and np.mean(sizes) < 4.5
 
 
 @pytest.mark.parametrize("labels", [AGES, NAMES], ids=["ages", "names"])

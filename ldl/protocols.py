@@ -36,7 +36,7 @@ def calibration_units(rows: int, groups: int | None = None) -> int:
     """Return how many training rows, or groups, are held out to calibrate a model if no share is given.
 
     It is a tenth, if a tenth of the rows is at least ``CALIBRATION_ROWS`` and a tenth of the groups at least
-    ``LEAST_UNITS``, and else 0. It is rounded down to 9, 19, 29, ...: if n + 1 is a multiple of ten, split conformal
+    ``LEAST_UNITS``, and else 0. Rows are rounded down to 49, 59, ...: if n + 1 is a multiple of ten, split conformal
     intervals of 50, 80 and 90% have exactly their level (Vovk et al. 2005).
 
     Args:
@@ -45,8 +45,9 @@ def calibration_units(rows: int, groups: int | None = None) -> int:
     """
     if rows // 10 < CALIBRATION_ROWS:
         return 0
-    tenth = (rows if groups is None else groups) // 10
-    return (tenth + 1) // 10 * 10 - 1 if tenth >= LEAST_UNITS else 0
+    if groups is None:
+        return (rows // 10 + 1) // 10 * 10 - 1
+    return groups // 10 if groups // 10 >= LEAST_UNITS else 0
 
 
 def with_validation(

@@ -335,11 +335,13 @@ def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_benchmarks_find_their_blocks() -> None:
-    """The blocks in the last column of benchmarks/README.md stand once in the pages."""
+    """benchmarks/README.md has all scripts, and the blocks in its last column stand once in the pages."""
     rows = [line for line in (ROOT / "benchmarks" / "README.md").read_text().splitlines() if line.startswith("| `")]
     blocks = [block for row in rows for block in re.findall(r"`(\w+)`", row.split("|")[-2])]
     pages = "".join(page.read_text() for page in PAGES)
-    assert len(blocks) > 5
+    scripts = [path for path in (ROOT / "benchmarks").rglob("*.py") if "\n    launch(main)\n" in path.read_text()]
+    named = {re.findall("`(.*?)`", row)[0] for row in rows}
+    assert {str(script.relative_to(ROOT / "benchmarks")) for script in scripts} <= named and len(blocks) > 5
     for block in blocks:
         assert re.findall(f"<!-- begin {block} -->\n.*?<!-- end {block} -->", pages, re.DOTALL), block
         assert pages.count(f"<!-- begin {block} -->") == 1, block

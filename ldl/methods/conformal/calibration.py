@@ -36,7 +36,7 @@ class Conformal:
     contains the true value of at least 90% of such rows; every axis of a grid has its own interval. A set contains a
     single true label with this probability, and on average 90% of the mass of a true distribution. With groups, this is
     so for rows of a new group. For groups and true distributions, coverage is near the level instead of guaranteed
-    (:func:`.units.one_score_a_unit`).
+    (:func:`.units.mean_rank_scores`).
 
     Attributes:
         labels: The label space.

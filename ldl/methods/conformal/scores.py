@@ -18,7 +18,7 @@ import numpy as np
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.methods.conformal.units import one_score_a_unit, units_of, weights_of
+from ldl.methods.conformal.units import mean_rank_scores, units_of, weights_of
 from ldl.moved import old_names
 from ldl.validation.checkpoint import MAX_SCORES
 
@@ -30,10 +30,10 @@ class Scores:
     """Scores of the truth in calibration rows, which must be exchangeable with later rows.
 
     The exchangeable units are rows, or groups such as subjects. Where units have several scores, of rows or of the
-    labels of a true distribution, these are the scores of :func:`.units.one_score_a_unit`.
+    labels of a true distribution, these are the scores of :func:`.units.mean_rank_scores`.
 
     Attributes:
-        score: (M,) rising, one a unit, or fewer.
+        score: (M,) rising.
         weight: (M,) above 0; they sum to ``units``.
         units: Number of rows or groups, at least 1.
     """
@@ -71,7 +71,8 @@ class Scores:
             unit = np.broadcast_to(unit[:, None], rows.shape)
         score, weight, unit = scores[rows > 0].astype(np.float64), rows[rows > 0], unit[rows > 0]
         if len(score) > len(np.unique(unit)):
-            score, weight = one_score_a_unit(score, weight, unit), np.ones(len(size))
+            score = mean_rank_scores(score, weight, unit)
+            weight = np.full(len(score), len(size) / len(score))
         order = np.argsort(score, kind="stable")
         return cls(*_thin(score[order], weight[order]), len(size))
 
@@ -79,7 +80,7 @@ class Scores:
         """Return the least score that the next truth does not exceed with a probability of at least ``level``.
 
         It is the least t with W(t) + 1 <= (1 - level) (units + 1), where W(t) is the weight of the scores above t: the
-        score of rank ceil(level (units + 1)), which is exact for rows (Vovk et al. 2005; Lei et al., JASA 2018).
+        score of rank ceil(level (n + 1)) of n rows, which is exact (Vovk et al. 2005; Lei et al., JASA 2018).
 
         Returns:
             A score; infinity with fewer than level / (1 - level) units.

@@ -9,6 +9,8 @@ from ldl.protocols import distinct
 
 DRAWN_SCORES = 300_000
 """About so many scores are drawn in all, which determines the mean coverage to 0.1 points, for any number of units."""
+LEAST_SCORES = 1000
+"""The fewest scores that result, so that a level is met to 0.1 points."""
 
 
 def units_of(rows: int, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -30,18 +32,19 @@ def weights_of(unit: np.ndarray, size: np.ndarray, weight: np.ndarray | None) ->
     return rows * (len(size) / rows.sum())
 
 
-def one_score_a_unit(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Return as many scores as there are units, which calibrate for a random row, or label of it, of a new unit.
+def mean_rank_scores(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Return scores of equal weight that calibrate for a random row, or label of it, of a new unit.
 
     Draw one score of every unit, and sort them. They are exchangeable with the score of a random row of a new unit, so
     the threshold of rank ceil(level (K + 1)) among the K of them is exact, whatever the rows of a unit have in common
     (subsampling once, Dunn, Wasserman & Ramdas, JASA 2023). It depends on the draw, though, and most rows are not used.
     Therefore scores are drawn many times, and the result has the mean over the draws, for each of the K ranks. A mean
     of the scores themselves would depend on their scale: the mean is that of their ranks among all scores, as shares of
-    the weight, and becomes a score again by linear interpolation.
+    the weight, and becomes a score again by linear interpolation. Scores between the K ranks follow by interpolation
+    too, so that a level that no rank has exactly is not rounded up.
 
-    The result is exact if the scores of a unit are equal, or if they are unrelated. In between, simulations have a mean
-    coverage within one point of the level (``benchmarks/coverage_of_groups.py``).
+    Coverage is exact if the scores of a unit are equal, or if they are unrelated. In between, it is within a point of
+    the level in simulations (``benchmarks/coverage_of_groups.py``). With few units of unequal weights it is above it.
 
     Args:
         score: (M,) of rows, or of labels of rows.
@@ -49,27 +52,47 @@ def one_score_a_unit(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) ->
         unit: (M,) integers.
 
     Returns:
-        (K,) rising.
+        (K s,) rising, with s of at least 1: the score of rank k is that of number k s.
     """
     # Sorted by score too, so that the order of the rows does not matter.
     order = np.lexsort((score, unit))
     score, weight = score[order], weight[order]
     first = np.flatnonzero(np.diff(unit[order], prepend=unit.min() - 1))
-    of_unit = np.add.reduceat(weight, first)
-    end = weight.cumsum()
     rising = np.argsort(score, kind="stable")
     rank = np.empty(len(score))
     rank[rising] = weight[rising].cumsum()
+    mean_rank = _mean_ranks(rank, weight, first)
+    steps = -(-LEAST_SCORES // len(mean_rank))
+    between = np.arange(1, len(mean_rank) * steps + 1) / steps
+    between = np.interp(between, np.arange(len(mean_rank) + 1), [0.0, *mean_rank])
+    return np.interp(between, rank[rising], score[rising])
 
+
+def _mean_ranks(rank: np.ndarray, weight: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return the mean ranks (K,) of the lowest of one entry of each unit, of the second lowest, and so on.
+
+    Args:
+        rank: (M,) of the entries among all, in shares of the weight; the entries of a unit stand together.
+        weight: (M,) of the entries.
+        first: (U,) number of the first entry of each unit.
+    """
+    end, of_unit = weight.cumsum(), np.add.reduceat(weight, first)
     units = round(end[-1])
     draws = -(-DRAWN_SCORES // units)
     chance = np.random.default_rng(0).random((draws, len(first)))
-    drawn = np.searchsorted(end, end[first] - weight[first] + chance * of_unit, side="right")
-    drawn_rank = rank[drawn.clip(max=len(score) - 1)]
-    by_rank = np.argsort(drawn_rank, axis=1)
-    # Of a draw, the k-th score is the first with which the weights of the units reach k; all draws are searched in one.
-    after = 2 * units * np.arange(draws)[:, None]
-    reached = of_unit[by_rank].cumsum(1) + after
-    place = np.searchsorted(reached.ravel(), (np.arange(1, units + 1) - 1e-6 + after).ravel())
-    mean_rank = np.take_along_axis(drawn_rank, by_rank, 1).ravel()[place].reshape(draws, units).mean(0)
-    return np.interp(mean_rank, rank[rising], score[rising])
+    drawn = np.searchsorted(end, end[first] - weight[first] + chance * of_unit, side="right").clip(max=len(rank) - 1)
+    by_rank = np.argsort(rank[drawn], axis=1)
+    # If units have unequal weights, a new row is likelier to be of a heavy one: their mean weight is then above 1.
+    heavy = float(of_unit @ of_unit) / units
+    wanted = np.arange(1, units + 1) * (units + heavy) / (units + 1) - 1e-6
+    place = _first_reaching(of_unit[by_rank].cumsum(1), wanted)
+    ranks = np.hstack([np.take_along_axis(rank[drawn], by_rank, 1), np.full((draws, 1), rank.max())])
+    mean: np.ndarray = np.take_along_axis(ranks, place, 1).mean(0)
+    return mean
+
+
+def _first_reaching(sums: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the first column of each row of rising ``sums`` (D, U) with at least each of ``wanted`` (K,), or U."""
+    after = (max(sums.max(), wanted.max()) + 1) * np.arange(len(sums))[:, None]
+    place = np.searchsorted((sums + after).ravel(), (wanted + after).ravel()).reshape(len(sums), -1)
+    return place - sums.shape[1] * np.arange(len(sums))[:, None]

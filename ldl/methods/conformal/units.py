@@ -49,15 +49,15 @@ def mean_rank_scores(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) ->
     Args:
         score: (M,) of rows, or of labels of rows.
         weight: (M,) above 0, the shares of the scores in their unit; they sum to the number of units K.
-        unit: (M,) integers.
+        unit: (M,) integers from 0.
 
     Returns:
         (K s,) rising, with s of at least 1: the score of rank k is that of number k s.
     """
-    # Sorted by score too, so that the order of the rows does not matter.
-    order = np.lexsort((score, unit))
+    # Units are sorted by their mean scores, so that the order of the rows does not matter.
+    order = np.lexsort((score, unit, np.bincount(unit, weight * score)[unit]))
     score, weight = score[order], weight[order]
-    first = np.flatnonzero(np.diff(unit[order], prepend=unit.min() - 1))
+    first = np.flatnonzero(np.diff(unit[order], prepend=-1))
     rising = np.argsort(score, kind="stable")
     rank = np.empty(len(score))
     rank[rising] = weight[rising].cumsum()

@@ -78,6 +78,9 @@ def test_neither_the_order_of_rows_nor_a_rising_line_matters() -> None:
     scores, groups = rng.normal(size=60), rng.integers(0, 12, 60)
     found, order = Scores.of(scores, groups=groups).score, rng.permutation(60)
     np.testing.assert_array_equal(Scores.of(scores[order], groups=groups[order]).score, found)
+    of_labels, mass = rng.normal(size=(60, 4)), rng.dirichlet(np.ones(4), 60)
+    shuffled = Scores.of(of_labels[order], mass[order])
+    np.testing.assert_allclose(shuffled.score, Scores.of(of_labels, mass).score, rtol=1e-12)
     np.testing.assert_allclose(Scores.of(3 * scores + 5, groups=groups).score, 3 * found + 5)
 
 

@@ -21,7 +21,7 @@ from ldl.backbones.base import Identity
 from ldl.bags import Bagged
 from ldl.callbacks import MovingAverage
 from ldl.checkpoint import CHECKPOINT_KEY
-from ldl.data import ImageLDL, RotatedDigits
+from ldl.data import ImageLDL, RotatedDigits, TabularLDL
 from ldl.deploy.export import export
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -72,8 +72,7 @@ def test_a_resumed_run_ends_as_the_whole_one(head: str, kind: str, tmp_path: Pat
     assert_same(tmp_path / "whole" / "last.ckpt", tmp_path / "resumed.ckpt")
 
 
-def _fit_in_two(folder: Path, head: str, kind: str) -> None:
-    data = made_data(folder, batch_size=11)
+def _fit_in_two(data: TabularLDL, folder: Path, head: str, kind: str) -> None:
     fitted(folder, 3, data, made_task(head, kind), devices=2, strategy="ddp")
 
 
@@ -84,7 +83,10 @@ def test_two_processes_equal_one(head: str, kind: str, tmp_path: Path, monkeypat
     monkeypatch.setitem(HEADS, "softmax", lambda: Softmax(hidden=[4]))  # dropout differs between processes
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    ranks = Ranks(lambda: _fit_in_two(tmp_path / "two", head, kind), tmp_path / "log.txt")
+    shared = made_data(
+        tmp_path / "two", batch_size=11
+    )  # before the processes, which would read what another one writes
+    ranks = Ranks(lambda: _fit_in_two(shared, tmp_path / "two", head, kind), tmp_path / "log.txt")
     data = made_data(tmp_path / "one", batch_size=11)
     fitted(tmp_path / "one", 3, data, made_task(head, kind))
     assert len(data.split.train) % 11 == 1 and len(data.split.val) > 5
@@ -370,8 +372,6 @@ def _of_counts(folder: Path) -> None:
     rng = np.random.default_rng(0)
     counts = pd.DataFrame(rng.integers(1, 4, (40, 3)), columns=["label:a", "label:b", "label:c"])
     counts.assign(x=rng.normal(size=40)).to_csv(folder / "counts.csv", index=False)
-    from ldl.data import TabularLDL
-
     fitted(folder, 1, TabularLDL(path=str(folder / "counts.csv")))
 
 

@@ -102,8 +102,7 @@ def test_a_task_without_raters_has_none(tmp_path: Path) -> None:
     assert "## Raters" not in (tmp_path / "run" / "model_card.md").read_text()
 
 
-def _in_two(folder: Path) -> None:
-    data = made_data(folder, batch_size=11)
+def _in_two(data: TabularLDL, folder: Path) -> None:
     pl.seed_everything(0, verbose=False)
     two = {"devices": 2, "strategy": "ddp", "use_distributed_sampler": False, "precision": "64-true"}
     results = crossvalidate(made_task, data, [0], trainer={**QUIET, **two}, folder=folder / "run")
@@ -112,7 +111,8 @@ def _in_two(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_two_processes_write_the_same_raters(tmp_path: Path) -> None:
-    ranks = Ranks(lambda: _in_two(tmp_path), tmp_path / "log.txt")
+    data = made_data(tmp_path, batch_size=11)  # before the processes, which would read what another one writes
+    ranks = Ranks(lambda: _in_two(data, tmp_path), tmp_path / "log.txt")
     assert ranks.wait() == 0, (tmp_path / "log.txt").read_text()[-3000:]
     assert ranks.end(), "processes stayed"
     data = made_data(tmp_path)

@@ -32,10 +32,10 @@ from ldl.validation.tensors import off_simplex
 class Conformal:
     """Calibrated intervals of labels with values, and calibrated sets of nominal labels, for any level.
 
-    Coverage is for rows that are exchangeable with the calibration rows, on average over both. An interval of level 0.9
-    contains the true value of at least 90% of such rows; every axis of a grid has its own interval. A set contains a
-    single true label with this probability, and on average 90% of the mass of a true distribution. With groups, this is
-    so for rows of a new group. For groups and true distributions, coverage is near the level instead of guaranteed
+    The guarantee holds for rows that are exchangeable with the calibration rows, on average over both. An interval of
+    level 0.9 contains the true value of at least 90% of such rows; every axis of a grid has its own interval. A set of
+    nominal labels contains on average at least 90% of the mass of a true distribution, and so a single true label with
+    this probability. With groups, this is so for rows of a new group, near the level instead of guaranteed
     (:func:`.units.mean_rank_scores`).
 
     Attributes:

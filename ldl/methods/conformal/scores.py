@@ -29,8 +29,8 @@ __getattr__ = old_names(__name__)
 class Scores:
     """Scores of the truth in calibration rows, which must be exchangeable with later rows.
 
-    The exchangeable units are rows, or groups such as subjects. Where units have several scores, of rows or of the
-    labels of a true distribution, these are the scores of :func:`.units.mean_rank_scores`.
+    The exchangeable units are rows, or groups such as subjects. The scores of groups of equal weight are those of
+    :func:`.units.mean_rank_scores`. The rows of another group, and the labels of a row, share the weight of the unit.
 
     Attributes:
         score: (M,) rising.
@@ -70,7 +70,7 @@ class Scores:
             rows = rows[:, None] * mass / mass.sum(1, keepdims=True)
             unit = np.broadcast_to(unit[:, None], rows.shape)
         score, weight, unit = scores[rows > 0].astype(np.float64), rows[rows > 0], unit[rows > 0]
-        if len(score) > len(np.unique(unit)):
+        if groups is not None and len(score) > len(size) and np.allclose(np.bincount(unit, weight), 1):
             score = mean_rank_scores(score, weight, unit)
             weight = np.full(len(score), len(size) / len(score))
         order = np.argsort(score, kind="stable")
@@ -79,8 +79,11 @@ class Scores:
     def threshold(self, level: float) -> float:
         """Return the least score that the next truth does not exceed with a probability of at least ``level``.
 
-        It is the least t with W(t) + 1 <= (1 - level) (units + 1), where W(t) is the weight of the scores above t: the
-        score of rank ceil(level (n + 1)) of n rows, which is exact (Vovk et al. 2005; Lei et al., JASA 2018).
+        It is the least t with W(t) + 1 <= (1 - level) (units + 1), where W(t) is the weight of the scores above t. For
+        rows, this is the score of rank ceil(level (n + 1)), which is exact (Vovk et al. 2005; Lei et al., JASA 2018).
+        With true distributions, conformal risk control bounds the mean share of their mass that a set misses
+        (Angelopoulos et al., ICLR 2024). With groups of unequal weights, it is hierarchical conformal prediction (Lee,
+        Barber & Willett 2023) for a random row of a new group.
 
         Returns:
             A score; infinity with fewer than level / (1 - level) units.

@@ -33,7 +33,7 @@ def weights_of(unit: np.ndarray, size: np.ndarray, weight: np.ndarray | None) ->
 
 
 def mean_rank_scores(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Return scores of equal weight that calibrate for a random row, or label of it, of a new unit.
+    """Return scores of equal weight that calibrate for a random row of a new unit, or for a random label of the row.
 
     Draw one score of every unit, and sort them. They are exchangeable with the score of a random row of a new unit, so
     the threshold of rank ceil(level (K + 1)) among the K of them is exact, whatever the rows of a unit have in common
@@ -44,11 +44,11 @@ def mean_rank_scores(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) ->
     too, so that a level that no rank has exactly is not rounded up.
 
     Coverage is exact if the scores of a unit are equal, or if they are unrelated. In between, it is within a point of
-    the level in simulations (``benchmarks/coverage_of_groups.py``). With few units of unequal weights it is above it.
+    the level in simulations (``benchmarks/coverage_of_groups.py``).
 
     Args:
         score: (M,) of rows, or of labels of rows.
-        weight: (M,) above 0, the shares of the scores in their unit; they sum to the number of units K.
+        weight: (M,) above 0, the shares of the scores in their unit, which sum to 1 in each of the K units.
         unit: (M,) integers from 0.
 
     Returns:
@@ -74,25 +74,10 @@ def _mean_ranks(rank: np.ndarray, weight: np.ndarray, first: np.ndarray) -> np.n
     Args:
         rank: (M,) of the entries among all, in shares of the weight; the entries of a unit stand together.
         weight: (M,) of the entries.
-        first: (U,) number of the first entry of each unit.
+        first: (K,) number of the first entry of each unit.
     """
-    end, of_unit = weight.cumsum(), np.add.reduceat(weight, first)
-    units = round(end[-1])
-    draws = -(-DRAWN_SCORES // units)
-    chance = np.random.default_rng(0).random((draws, len(first)))
-    drawn = np.searchsorted(end, end[first] - weight[first] + chance * of_unit, side="right").clip(max=len(rank) - 1)
-    by_rank = np.argsort(rank[drawn], axis=1)
-    # If units have unequal weights, a new row is likelier to be of a heavy one: their mean weight is then above 1.
-    heavy = float(of_unit @ of_unit) / units
-    wanted = np.arange(1, units + 1) * (units + heavy) / (units + 1) - 1e-6
-    place = _first_reaching(of_unit[by_rank].cumsum(1), wanted)
-    ranks = np.hstack([np.take_along_axis(rank[drawn], by_rank, 1), np.full((draws, 1), rank.max())])
-    mean: np.ndarray = np.take_along_axis(ranks, place, 1).mean(0)
+    end, units = weight.cumsum(), len(first)
+    chance = np.random.default_rng(0).random((-(-DRAWN_SCORES // units), units))
+    drawn = np.searchsorted(end, end[first] - weight[first] + chance, side="right").clip(max=len(rank) - 1)
+    mean: np.ndarray = np.sort(rank[drawn], axis=1).mean(0)
     return mean
-
-
-def _first_reaching(sums: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the first column of each row of rising ``sums`` (D, U) with at least each of ``wanted`` (K,), or U."""
-    after = (max(sums.max(), wanted.max()) + 1) * np.arange(len(sums))[:, None]
-    place = np.searchsorted((sums + after).ravel(), (wanted + after).ravel()).reshape(len(sums), -1)
-    return place - sums.shape[1] * np.arange(len(sums))[:, None]

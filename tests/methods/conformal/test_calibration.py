@@ -32,12 +32,6 @@ def covered(ends: np.ndarray, value: np.ndarray) -> np.ndarray:
     return (ends[..., 0] <= value) & (value <= ends[..., 1])
 
 
-@pytest.fixture
-def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less time for many calibrations by groups; the mean coverage is then determined to 0.2 points."""
-    monkeypatch.setattr("ldl.methods.conformal.units.DRAWN_SCORES", 50_000)
-
-
 @pytest.mark.parametrize(("rows", "level"), [(39, 0.9), (50, 0.8), (9, 0.5)])
 def test_split_intervals_have_the_exact_coverage(rows: int, level: float) -> None:
     rng = np.random.default_rng(0)
@@ -53,8 +47,9 @@ def test_split_intervals_have_the_exact_coverage(rows: int, level: float) -> Non
     assert np.mean(bare) < 0.5
 
 
-def test_persons_need_their_own_calibration(few_draws: None) -> None:
+def test_persons_need_their_own_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of new persons, where errors of a person go together: by rows they are held too rarely, by persons as stated."""
+    monkeypatch.setattr("ldl.methods.conformal.units.DRAWN_SCORES", 50_000)
     rng = np.random.default_rng(0)
     rows, persons = [], []
     for _ in range(400):
@@ -84,7 +79,7 @@ def test_every_axis_of_a_grid_has_its_own() -> None:
 
 
 @pytest.mark.parametrize("soft", [True, False])
-def test_sets_hold_the_true_mass(soft: bool, few_draws: None) -> None:
+def test_sets_hold_the_true_mass(soft: bool) -> None:
     rng = np.random.default_rng(0)
     held, sizes = [], []
     for _ in range(150):
@@ -95,7 +90,7 @@ def test_sets_hold_the_true_mass(soft: bool, few_draws: None) -> None:
         found = Conformal.fit(NAMES, p[:59], true[:59]).label_set(p[59:], 0.8)
         held.append((true[59:] * found).sum(1).mean())
         sizes.append(found.sum(1).mean())
-    assert np.mean(held) == pytest.approx(0.8, abs=3 * np.std(held) / 150**0.5) and np.mean(sizes) < 4.5
+    assert 0.79 <= np.mean(held) <= 0.85 and np.mean(sizes) < 4.5
 
 
 @pytest.mark.parametrize("labels", [AGES, NAMES], ids=["ages", "names"])

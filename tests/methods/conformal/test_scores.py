@@ -131,6 +131,10 @@ def test_labels_with_values_and_strange_levels_are_refused() -> None:
         predicted_set(LabelSpace.nominal("ab"), np.eye(2), 90)
 
 
+def risk(found: Scores, threshold: float) -> float:
+    return float(found.weight[found.score > threshold].sum())
+
+
 @pytest.mark.parametrize("percent", [50, 80, 90, 95])
 def test_of_rows_it_is_the_score_of_the_exact_rank(percent: int) -> None:
     for count in (1, 4, 9, 10, 19, 100, 101):
@@ -140,6 +144,28 @@ def test_of_rows_it_is_the_score_of_the_exact_rank(percent: int) -> None:
         assert Scores.of(scores).threshold(percent / 100) == expected, count
 
 
+@pytest.mark.parametrize(("level", "grouped", "soft"), [(0.3, False, False), (0.77, True, False), (0.9, True, True)])
+def test_of_weights_and_true_distributions_it_bounds_the_mean_miss(level: float, grouped: bool, soft: bool) -> None:
+    """Also of groups, if these have unequal weights; without weights, see test_units.py."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 20, 60) if grouped else np.arange(60)
+    mass = rng.dirichlet(np.ones(4), 60) if soft else None
+    weight = rng.uniform(0.5, 2, 60) if grouped else np.ones(60)
+    scores = rng.normal(size=(60, 4) if soft else 60)
+    found = Scores.of(scores, mass, groups if grouped else None, weight)
+    units = len(np.unique(groups))
+    assert found.units == units and found.weight.sum() == pytest.approx(units)
+    share = weight / np.bincount(groups)[groups]
+    share *= units / share.sum()
+    misses = []
+    for threshold in np.unique(scores):
+        missed = (scores > threshold) * (1 if mass is None else mass)
+        missed = missed.sum(1) if soft else missed
+        misses.append(((share * missed).sum() + 1) / (units + 1))
+    expected = np.unique(scores)[np.array(misses) <= 1 - level + 1e-12][0]
+    assert found.threshold(level) == expected
+
+
 def test_too_few_units_give_infinity() -> None:
     assert Scores.of(np.arange(8.0)).threshold(0.9) == np.inf
     assert Scores.of(np.arange(9.0)).threshold(0.9) == 8
@@ -147,10 +173,12 @@ def test_too_few_units_give_infinity() -> None:
 
 
 def test_many_scores_are_joined_and_thresholds_only_rise() -> None:
-    scores = np.sort(np.random.default_rng(0).normal(size=30_000))
-    found = Scores.of(scores)
+    rng = np.random.default_rng(0)
+    scores, mass = rng.normal(size=(30_000, 3)), rng.dirichlet(np.ones(3), 30_000)
+    found = Scores.of(scores, mass)
     assert len(found.score) <= MAX_SCORES and found.weight.sum() == pytest.approx(30_000)
     assert (np.diff(found.score) >= 0).all()
+    whole = Scores(np.sort(scores.ravel()), mass.ravel()[np.argsort(scores.ravel())], 30_000)
     for level in (0.1, 0.5, 0.9, 0.999):
-        exact, near = scores[round(level * 30_001 + 0.4999) - 1], found.threshold(level)
-        assert exact <= near and ((scores > exact) & (scores <= near)).sum() <= 2 * 30_000 / MAX_SCORES
+        exact, near = whole.threshold(level), found.threshold(level)
+        assert exact <= near and risk(whole, exact) - risk(whole, near) <= 2 * 30_000 / MAX_SCORES

@@ -9,24 +9,15 @@ import pytest
 
 from ldl.methods.conformal import units
 from ldl.methods.conformal.scores import Scores
-from ldl.methods.conformal.units import mean_rank_scores, weights_of
+from ldl.methods.conformal.units import mean_rank_scores
 
 
 def by_enumeration(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> list[float]:
     """The definition, over all combinations of one score of each unit, with their probabilities."""
     rank = np.array([weight[score <= own].sum() for own in score])
-    totals = np.bincount(unit, weight)
-    count = len(totals)
-    heavy = (totals**2).sum() / totals.sum()
-    means = np.zeros(count)
-    for chosen in itertools.product(*(np.flatnonzero(unit == number) for number in range(count))):
-        rows = sorted(chosen, key=lambda row: rank[row])
-        sums = totals[unit[rows]].cumsum()
-        for k in range(count):
-            # The level of rank k + 1, and what a draw must hold for it, where a new unit has the weight ``heavy``.
-            level = (k + 1) / (count + 1)
-            enough = [rank[row] for row, held in zip(rows, sums) if held >= level * (count + heavy) - 1e-9]
-            means[k] += min(enough, default=rank.max()) * np.prod(weight[rows] / totals[unit[rows]])
+    means = np.zeros(unit.max() + 1)
+    for chosen in itertools.product(*(np.flatnonzero(unit == number) for number in range(len(means)))):
+        means += np.sort(rank[list(chosen)]) * np.prod(weight[list(chosen)])
     order = np.argsort(score)
     return list(np.interp(means, rank[order], score[order]))
 
@@ -36,30 +27,11 @@ def test_it_is_the_mean_rank_over_all_draws(weighted: bool) -> None:
     rng = np.random.default_rng(4)
     unit = np.array([0, 0, 1, 1, 1, 2, 2, 3])
     score = rng.normal(size=8)
-    weight = weights_of(unit, np.bincount(unit), rng.uniform(0.5, 3, 8) if weighted else None)
+    weight = rng.uniform(0.5, 3, 8) if weighted else np.ones(8)
+    weight /= np.bincount(unit, weight)[unit]
     found = mean_rank_scores(score, weight, unit)
     assert (np.diff(found) >= 0).all() and len(found) == 1000
     np.testing.assert_allclose(found[249::250], by_enumeration(score, weight, unit), atol=0.01)
-
-
-def test_a_heavier_group_counts_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With weights, coverage is that of rows drawn in proportion to them; with few groups it is above the level."""
-    monkeypatch.setattr(units, "DRAWN_SCORES", 50_000)
-    rng = np.random.default_rng(0)
-
-    def table(count: int) -> tuple[np.ndarray, np.ndarray]:
-        heavy = (rng.random((count, 1)) < 0.3).repeat(8, 1)
-        score = np.abs(rng.normal(size=(count, 1)) + rng.normal(size=(count, 8))) * (1 + heavy)
-        return score.ravel(), np.where(heavy, 4.0, 1.0).ravel()
-
-    fresh, share = table(50_000)
-    for count, most in ((9, 0.97), (29, 0.94)):
-        held = []
-        for _ in range(200):
-            score, weight = table(count)
-            threshold = Scores.of(score, groups=np.arange(count).repeat(8), weight=weight).threshold(0.9)
-            held.append(share[fresh <= threshold].sum() / share.sum())
-        assert 0.9 - 2 * np.std(held) / 200**0.5 <= np.mean(held) <= most
 
 
 def test_equal_scores_of_a_unit_and_single_ones_stay() -> None:
@@ -79,9 +51,18 @@ def test_neither_the_order_of_rows_nor_a_rising_line_matters() -> None:
     found, order = Scores.of(scores, groups=groups).score, rng.permutation(60)
     np.testing.assert_array_equal(Scores.of(scores[order], groups=groups[order]).score, found)
     of_labels, mass = rng.normal(size=(60, 4)), rng.dirichlet(np.ones(4), 60)
-    shuffled = Scores.of(of_labels[order], mass[order])
-    np.testing.assert_allclose(shuffled.score, Scores.of(of_labels, mass).score, rtol=1e-12)
+    shuffled = Scores.of(of_labels[order], mass[order], groups[order])
+    np.testing.assert_allclose(shuffled.score, Scores.of(of_labels, mass, groups).score, rtol=1e-12)
     np.testing.assert_allclose(Scores.of(3 * scores + 5, groups=groups).score, 3 * found + 5)
+
+
+def test_distributions_of_groups_give_a_score_for_their_labels() -> None:
+    """With certain labels, they are the scores of these labels; equal weights of the rows change nothing."""
+    rng = np.random.default_rng(0)
+    scores, label, groups = rng.normal(size=(60, 4)), rng.integers(0, 4, 60), np.arange(60) % 12
+    found = Scores.of(scores, np.eye(4)[label], groups)
+    single = Scores.of(scores[np.arange(60), label], None, groups, np.full(60, 3.0))
+    np.testing.assert_allclose(found.score, single.score)
 
 
 LAWS = {

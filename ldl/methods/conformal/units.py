@@ -54,7 +54,7 @@ def mean_rank_scores(score: np.ndarray, weight: np.ndarray, unit: np.ndarray) ->
     Returns:
         (K s,) rising, with s of at least 1: the score of rank k is that of number k s.
     """
-    # Units are sorted by their mean scores, so that the order of the rows does not matter.
+    # Units are sorted by their mean scores, so that neither the order of rows nor the names of groups matter.
     order = np.lexsort((score, unit, np.bincount(unit, weight * score)[unit]))
     score, weight = score[order], weight[order]
     first = np.flatnonzero(np.diff(unit[order], prepend=-1))

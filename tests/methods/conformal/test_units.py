@@ -45,11 +45,12 @@ def test_equal_scores_of_a_unit_and_single_ones_stay() -> None:
     assert [found.threshold(rank / 8) for rank in range(1, 8)] == pytest.approx(np.sort(scores))
 
 
-def test_neither_the_order_of_rows_nor_a_rising_line_matters() -> None:
+def test_neither_the_order_of_rows_nor_names_of_groups_nor_a_rising_line_matters() -> None:
     rng = np.random.default_rng(0)
     scores, groups = rng.normal(size=60), rng.integers(0, 12, 60)
     found, order = Scores.of(scores, groups=groups).score, rng.permutation(60)
     np.testing.assert_array_equal(Scores.of(scores[order], groups=groups[order]).score, found)
+    np.testing.assert_array_equal(Scores.of(scores, groups=rng.permutation(12)[groups]).score, found)
     of_labels, mass = rng.normal(size=(60, 4)), rng.dirichlet(np.ones(4), 60)
     shuffled = Scores.of(of_labels[order], mass[order], groups[order])
     np.testing.assert_allclose(shuffled.score, Scores.of(of_labels, mass, groups).score, rtol=1e-12)

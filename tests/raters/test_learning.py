@@ -72,10 +72,6 @@ def test_a_resumed_run_ends_as_the_whole_one(head: str, kind: str, tmp_path: Pat
     assert_same(tmp_path / "whole" / "last.ckpt", tmp_path / "resumed.ckpt")
 
 
-def _fit_in_two(data: TabularLDL, folder: Path, head: str, kind: str) -> None:
-    fitted(folder, 3, data, made_task(head, kind), devices=2, strategy="ddp")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("head", "kind"), [("softmax", "bias"), ("ldlf", "confusion"), ("ldlf", "bias")])
 def test_two_processes_equal_one(head: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,11 +79,9 @@ def test_two_processes_equal_one(head: str, kind: str, tmp_path: Path, monkeypat
     monkeypatch.setitem(HEADS, "softmax", lambda: Softmax(hidden=[4]))  # dropout differs between processes
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    shared = made_data(
-        tmp_path / "two", batch_size=11
-    )  # before the processes, which would read what another one writes
-    ranks = Ranks(lambda: _fit_in_two(shared, tmp_path / "two", head, kind), tmp_path / "log.txt")
-    data = made_data(tmp_path / "one", batch_size=11)
+    # Written before the processes start, which would read what another one writes.
+    data, two = made_data(tmp_path / "one", batch_size=11), {"devices": 2, "strategy": "ddp"}
+    ranks = Ranks(lambda: fitted(tmp_path / "two", 3, data, made_task(head, kind), **two), tmp_path / "log.txt")
     fitted(tmp_path / "one", 3, data, made_task(head, kind))
     assert len(data.split.train) % 11 == 1 and len(data.split.val) > 5
     assert ranks.wait() == 0, (tmp_path / "log.txt").read_text()[-3000:]

@@ -115,7 +115,6 @@ def test_two_processes_write_the_same_raters(tmp_path: Path) -> None:
     ranks = Ranks(lambda: _in_two(data, tmp_path), tmp_path / "log.txt")
     assert ranks.wait() == 0, (tmp_path / "log.txt").read_text()[-3000:]
     assert ranks.end(), "processes stayed"
-    data = made_data(tmp_path)
     data.setup()
     task = Task.load_from_checkpoint(tmp_path / "run" / "fold_0" / "checkpoints" / "last.ckpt")
     table = pd.read_csv(tmp_path / "run" / "fold_0" / "raters.csv")

@@ -69,7 +69,8 @@ class Scores:
             mass = np.asarray(mass, dtype=np.float64)
             rows = rows[:, None] * mass / mass.sum(1, keepdims=True)
             unit = np.broadcast_to(unit[:, None], rows.shape)
-        score, weight, unit = scores[rows > 0].astype(np.float64), rows[rows > 0], unit[rows > 0]
+        counts = rows > 0
+        score, weight, unit = scores[counts].astype(np.float64), rows[counts], unit[counts]
         if groups is not None and len(score) > len(size) and np.allclose(np.bincount(unit, weight), 1):
             score = mean_rank_scores(score, weight, unit)
             weight = np.full(len(score), len(size) / len(score))

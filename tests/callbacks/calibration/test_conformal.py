@@ -24,7 +24,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.methods.rows import Rows
 from ldl.methods.temperature import temper
-from ldl.protocols import calibration_units, with_validation
+from ldl.protocols import with_validation
 from ldl.reports.rows import tabulate
 from ldl.task import Task
 from ldl.validation.checkpoint import CALIBRATION_KEY
@@ -205,11 +205,8 @@ def test_where_persons_are_in_both_parts_rows_count(tmp_path: Path, ages: Path) 
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(500, 0), (1000, 0), (800, 100), (2000, 250)])
-def test_default_calibration_has_its_level_on_fresh_rows(
-    rows: int, groups: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_calibration_has_its_level_on_fresh_rows(rows: int, groups: int, few_draws: None) -> None:
     """Over repeated draws, coverage is within two standard errors of the level, also where rows just suffice."""
-    monkeypatch.setattr("ldl.methods.conformal.units.DRAWN_SCORES", 50_000)
     draws, fresh = 400, 250
     labels = LabelSpace.ordinal(np.arange(0, 10.5, 0.5))
     held: dict[float, list[float]] = {0.5: [], 0.8: [], 0.9: []}
@@ -236,7 +233,7 @@ def test_default_calibration_has_its_level_on_fresh_rows(
         for level, shares in held.items():
             low, high = calibration.interval(prediction[split.test], level).T
             shares.append(float(((low <= value[split.test]) & (value[split.test] <= high)).mean()))
-    assert units == calibration_units(rows, groups or None) > 0
+    assert units == (groups // 10 if groups else rows // 10 - 1)
     for level, shares in held.items():
         error_of_mean = np.std(shares, ddof=1) / np.sqrt(draws)
         assert np.mean(shares) == pytest.approx(level, abs=2 * error_of_mean), level

@@ -47,9 +47,8 @@ def test_split_intervals_have_the_exact_coverage(rows: int, level: float) -> Non
     assert np.mean(bare) < 0.5
 
 
-def test_persons_need_their_own_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_persons_need_their_own_calibration(few_draws: None) -> None:
     """Of new persons, where errors of a person go together: by rows they are held too rarely, by persons as stated."""
-    monkeypatch.setattr("ldl.methods.conformal.units.DRAWN_SCORES", 50_000)
     rng = np.random.default_rng(0)
     rows, persons = [], []
     for _ in range(400):

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from ldl.methods.conformal import units
 from ldl.methods.conformal.scores import Scores
 from ldl.methods.conformal.units import mean_rank_scores
 
@@ -77,9 +76,8 @@ LAWS = {
 
 @pytest.mark.parametrize("count", [9, 16])
 @pytest.mark.parametrize("law", LAWS)
-def test_new_units_are_held_as_often_as_the_level_says(law: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_units_are_held_as_often_as_the_level_says(law: str, count: int, few_draws: None) -> None:
     """With 9 units: counting rows holds up to 3 points too few, and weights of 1 a unit up to 9 points too many."""
-    monkeypatch.setattr(units, "DRAWN_SCORES", 50_000)
     rng = np.random.default_rng(0)
     fresh = np.sort(LAWS[law](100_000, rng)[:, 0])
     group = np.arange(count).repeat(8)
